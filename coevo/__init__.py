@@ -1,0 +1,1 @@
+"""coevo: skill and parameter co-evolution for LangGraph agents."""

@@ -1,0 +1,46 @@
+"""The command line. Every command imports what it needs when it runs, so that `coevo --help` is instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from coevo.cli.database import db
+from coevo.cli.experiment import check, init, run
+from coevo.cli.results import eval_run, export, report, runs, show
+from coevo.cli.skills import skills
+from coevo.errors import CoevoError
+
+
+class CoevoGroup(click.Group):
+    """Prints a CoevoError as its message and the next step, and exits with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CoevoError as error:
+            click.echo(f"Error: {error.message}", err=True)
+            if error.hint:
+                click.echo(f"  → {error.hint}", err=True)
+            ctx.exit(1)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=CoevoGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="coevo", message="coevo %(version)s")
+def main() -> None:
+    """Let an agent's skill document and its model weights evolve from the same rollouts.
+
+    \b
+    coevo init work && cd work
+    coevo check miniwob.toml
+    coevo run miniwob.toml
+    coevo report --grid
+    """
+
+
+for command in (init, check, run, eval_run, report, runs, show, skills, export, db):
+    main.add_command(command)

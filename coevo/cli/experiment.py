@@ -1,0 +1,91 @@
+"""`coevo init`, `coevo check` and `coevo run`: from an empty folder to a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from coevo.cli.common import console, json_option, print_json
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def init(directory: Path) -> None:
+    """Copy the starter agents, skills and experiment files into DIRECTORY.
+
+    Files that are there already are left alone unless they are the same.
+
+    \b
+    coevo init work
+    """
+    from coevo.starter import copy_starter
+
+    written = copy_starter(directory)
+    for path in written:
+        click.echo(path)
+    click.echo(f"\nnext: cd {directory} && coevo check miniwob.toml")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--quick", is_flag=True, help="Leave out what loads the model or starts the world.")
+@json_option
+def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) -> None:
+    """Probe everything the experiment in FILE needs, before anything is spent.
+
+    Files, agent graph, skill, tasks, disk, the world (browser) and the model are tried, and one episode is run; it goes
+    to a database of its own that is thrown away. Exits with 1 if something is missing.
+
+    \b
+    coevo check miniwob.toml
+    coevo check miniwob.toml model.id=./my-model --quick
+    """
+    from dataclasses import asdict
+
+    from coevo.check import check_experiment, render_checks
+
+    checks = check_experiment(file, overrides, quick=quick)
+    if as_json:
+        print_json([asdict(one) for one in checks])
+    else:
+        console().print(render_checks(checks))
+    if any(one.status == "failed" for one in checks):
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--new", is_flag=True, help="Start another run even if this experiment has one.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only how it ended.")
+def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
+    """Run the experiment in FILE, or continue it where it stopped.
+
+    A run is continued when experiment, agent file and seed skill are the same as before; no finished episode is run
+    twice. Ctrl-C stops when the running episodes are stored, Ctrl-C again at once. KEY=VALUE changes a value of the file.
+
+    \b
+    coevo run miniwob.toml
+    coevo run miniwob.toml seed=2 es.population=32 schedule.mode=weights
+    """
+    import asyncio
+
+    from coevo.config import load_experiment
+    from coevo.loop import run_experiment
+    from coevo.progress import Progress, make_progress
+
+    experiment = load_experiment(file, overrides)
+    progress = Progress() if quiet else make_progress(sys.stdout)
+    result = asyncio.run(run_experiment(experiment, progress=progress, new=new))
+    database = "" if experiment.database == "runs/coevo.sqlite" else f" --db {experiment.database}"
+    if result.already:
+        click.echo(f"run {result.run} of this experiment is finished; --new starts another one")
+    elif result.status == "stopped":
+        click.echo(f"run {result.run} stopped; the same command continues it")
+        sys.exit(130)
+    else:
+        click.echo(f"run {result.run} is finished")
+    click.echo(f"next: coevo report {result.run} --grid{database}")

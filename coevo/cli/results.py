@@ -1,0 +1,170 @@
+"""`coevo eval`, `report`, `runs`, `show`, `export`: what runs achieved, and taking it elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from coevo.cli.common import console, database_option, json_option, open_store, print_json, print_rows
+from coevo.grid import ARMS
+
+if TYPE_CHECKING:
+    from coevo.store import Store
+
+
+@click.command("eval")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--arm", "arms", multiple=True, type=click.Choice(ARMS), help="Only these arms; may be repeated."
+)
+@click.option("--split", type=click.Choice(["test", "dev"]), help="Left out: the split of the experiment.")
+@click.option("--tasks", type=int, help="Tasks of the split; 0 for all. Left out: as in the experiment.")
+@click.option("--repeats", type=int, help="Episodes a task. Left out: as in the experiment.")
+@database_option
+@json_option
+def eval_run(
+    run_id: str,
+    arms: tuple[str, ...],
+    split: str | None,
+    tasks: int | None,
+    repeats: int | None,
+    database: str,
+    as_json: bool,
+) -> None:
+    """Measure {base, evolved weights} × {seed, evolved skill} of RUN on held-out tasks.
+
+    Episodes that are there already are used; more tasks or repeats add to them. Weights are rebuilt from the run's
+    updates and held against its checksum.
+
+    \b
+    coevo eval miniwob-1 --repeats 3
+    coevo eval miniwob-1 --arm evolved+evolved --split dev
+    """
+    import asyncio
+    import sys
+
+    from coevo.loop.again import evaluate_run
+    from coevo.progress import Progress, make_progress
+
+    progress = Progress() if as_json else make_progress(sys.stdout)
+    rows = asyncio.run(
+        evaluate_run(
+            database, run_id, arms=arms, split=split, tasks=tasks, repeats=repeats, progress=progress
+        )
+    )
+    columns = ("arm", "split", "episodes", "invalid", "mean", "lower", "upper", "success_rate")
+    print_rows(rows, columns, as_json=as_json, empty="nothing was measured")
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--grid", is_flag=True, help="Only the grid of weights and skill on held-out tasks.")
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Write the curves as a picture.")
+@database_option
+@json_option
+def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_json: bool) -> None:
+    """Show what RUN (left out: the newest) achieved: rewards, skill versions, and the grid with 95 % intervals.
+
+    \b
+    coevo report
+    coevo report miniwob-1 --grid
+    coevo report miniwob-1 --svg curve.svg
+    """
+    from coevo.errors import StoreError
+    from coevo.report import make_report, render_grid, render_report, render_svg
+
+    with open_store(database) as store:
+        made = make_report(store, run_id or _newest(store))
+    if svg:
+        svg.write_text(render_svg(made), encoding="utf-8")
+        click.echo(f"wrote {svg}", err=True)
+    if grid and made.grid is None:
+        raise StoreError(
+            f"run {made.run['id']} has no complete grid yet",
+            hint=f"it is made at the end of a run with evaluate.grid = true; or: coevo eval {made.run['id']}",
+        )
+    if as_json:
+        whole = made.to_json()
+        print_json(whole["grid"] if grid else whole)
+    elif grid and made.grid:
+        console().print(render_grid(made.grid))
+    else:
+        console().print(render_report(made))
+
+
+@click.command()
+@database_option
+@json_option
+def runs(database: str, as_json: bool) -> None:
+    """List all runs of the database, newest first.
+
+    \b
+    coevo runs --json
+    """
+    from coevo.loop.lock import is_running
+    from coevo.store import queries
+
+    with open_store(database) as store:
+        rows = queries.runs(store)
+        for row in rows:
+            if row["status"] == "running" and not is_running(store.path, row["id"]):
+                row["status"] = "interrupted"
+    columns = ("id", "status", "generations", "episodes", "created_at", "finished_at")
+    print_rows(rows, columns, as_json=as_json, empty="no runs yet: coevo run FILE")
+
+
+@click.command()
+@click.argument("ident", metavar="ID")
+@database_option
+@json_option
+def show(ident: str, database: str, as_json: bool) -> None:
+    """Show a run, an episode, a model call or a skill version by its ID, or by a beginning that fits only one.
+
+    \b
+    coevo show miniwob-1             the run
+    coevo show 5d0c2f1a              an episode: goal, actions, what the agent saw
+    coevo show 5d0c2f1a9e3b7c44.0    a model call: the whole conversation
+    coevo show miniwob-1.g3          a skill version with its edits and their evidence
+    """
+    from coevo.cli.show import describe, find
+
+    with open_store(database) as store:
+        kind, found = find(store, ident)
+    if as_json:
+        print_json({"kind": kind, **found})
+    else:
+        console().print(describe(kind, found))
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@database_option
+def export(run_id: str, directory: Path, database: str) -> None:
+    """Write the evolved weights of RUN to DIRECTORY as a Hugging Face model.
+
+    They are rebuilt from the base checkpoint and the run's updates, and held against the run's checksum. The evolved
+    skill is written by `coevo skills export`.
+
+    \b
+    coevo export miniwob-1 evolved-model
+    """
+    import asyncio
+
+    from coevo.loop.again import export_run
+
+    row: dict[str, Any] = asyncio.run(export_run(database, run_id, directory))
+    click.echo(f"wrote {directory}: weights of {row['run']} after {row['weights_step']} updates")
+    click.echo(f'next: AutoModelForCausalLM.from_pretrained("{directory}")')
+
+
+def _newest(store: Store) -> str:
+    from coevo.errors import StoreError
+    from coevo.store import queries
+
+    rows = queries.runs(store)
+    if not rows:
+        raise StoreError(f"{store.path} has no runs", hint="coevo run FILE makes one")
+    return str(rows[0]["id"])

@@ -1,0 +1,107 @@
+"""Finding what an id names, and showing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coevo.cli.common import shown
+from coevo.errors import StoreError
+from coevo.store import queries
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from coevo.store import Store
+
+
+def find(store: Store, ident: str) -> tuple[str, dict[str, Any]]:
+    """(kind, what it is) of a run, skill version, call or episode. Raises StoreError when nothing, or several, fit."""
+    if store.query("SELECT 1 FROM runs WHERE id = ?", (ident,)):
+        return "run", _run(store, ident)
+    if rows := store.query("SELECT * FROM skill_versions WHERE id = ?", (ident,)):
+        return "skill version", _version(store, rows[0])
+    if store.query("SELECT 1 FROM calls WHERE id = ?", (ident,)):
+        return "call", {"id": ident, "messages": queries.conversation(store, ident)}
+    like = (ident,)
+    prefix = "WHERE substr(id, 1, length(?1)) = ?1"
+    fits = [
+        (kind, row["id"])
+        for kind, table in (("run", "runs"), ("skill version", "skill_versions"), ("episode", "episodes"))
+        for row in store.query(f"SELECT id FROM {table} {prefix} LIMIT 6", like)
+    ]
+    if not fits:
+        raise StoreError(
+            f"nothing in {store.path} has the id {ident!r}",
+            hint="`coevo runs` and `coevo skills list` list ids",
+        )
+    if len(fits) > 1:
+        raise StoreError(
+            f"{ident!r} fits several: {', '.join(f'{kind} {one}' for kind, one in fits[:6])}",
+            hint="give more of it",
+        )
+    kind, whole = fits[0]
+    if kind == "episode":
+        return kind, queries.episode(store, whole)
+    return find(store, whole)
+
+
+def describe(kind: str, found: dict[str, Any]) -> RenderableType:
+    """For a terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text(f"{kind} {found['id']}", style="bold")]
+    if kind == "call":
+        for message in found["messages"]:
+            parts += [Text(f"\n{message['role']}", style="bold"), Text(str(message["content"]))]
+        return Group(*parts)
+    facts = Table.grid(padding=(0, 2))
+    for name, value in found.items():
+        if not isinstance(value, list | dict) and value is not None and name not in ("id", "text"):
+            facts.add_row(name.replace("_", " "), Text(shown(value)))
+    parts.append(facts)
+    if kind == "episode":
+        for step in found["steps"]:
+            action = "reset" if step["action"] is None else step["action"]
+            parts.append(Text(f"\n{step['ord']}. {action}", style="bold"))
+            if step["error"]:
+                parts.append(Text(step["error"], style="red"))
+            parts.append(Text(step["observation"] or ""))
+        calls = ", ".join(f"{call['id']} ({call['node'] or 'graph'})" for call in found["calls"])
+        parts.append(Text(f"\nmodel calls: {calls}" if calls else "\nno model calls"))
+    elif kind == "skill version":
+        for edit in found["edits"]:
+            parts.append(
+                Text(
+                    f"\n{edit['op']} in {edit['section'] or 'the beginning'}: {edit['status']}", style="bold"
+                )
+            )
+            parts.append(Text(edit["text"] or ""))
+            parts.append(
+                Text(f"{edit['support']} tasks; episodes {', '.join(edit['evidence'])}", style="dim")
+            )
+        parts += [Text("\nSKILL.md", style="bold"), Text(found["text"])]
+    else:
+        parts.append(Text("`coevo report` shows what it achieved", style="dim"))
+    return Group(*parts)
+
+
+def _run(store: Store, run: str) -> dict[str, Any]:
+    row = queries.run(store, run)
+    counts = store.query(
+        "SELECT phase, count(*) AS episodes, sum(outcome = 'success') AS successes, sum(outcome = 'invalid') AS invalid"
+        " FROM episodes WHERE run = ? AND status = 'finished' GROUP BY phase",
+        (run,),
+    )
+    return {**row, "phases": counts}
+
+
+def _version(store: Store, row: dict[str, Any]) -> dict[str, Any]:
+    edits = store.query("SELECT * FROM edits WHERE skill_version = ? ORDER BY id", (row["id"],))
+    for edit in edits:
+        evidence = store.query(
+            "SELECT episode FROM edit_evidence WHERE edit = ? ORDER BY episode", (edit["id"],)
+        )
+        edit["evidence"] = [entry["episode"] for entry in evidence]
+    return {**row, "edits": edits}

@@ -1,0 +1,141 @@
+"""`coevo skills`: the versions of skill documents, and where every line comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from coevo.cli.common import console, database_option, json_option, open_store, print_json, print_rows
+
+if TYPE_CHECKING:
+    from coevo.store import Store
+
+
+@click.group()
+def skills() -> None:
+    """List, read, compare and export the versions of skills that runs made."""
+
+
+@skills.command("list")
+@click.option("--run", "run_id", metavar="RUN", help="Only versions of this run.")
+@database_option
+@json_option
+def list_versions(run_id: str | None, database: str, as_json: bool) -> None:
+    """List skill versions, those that were turned down included.
+
+    \b
+    coevo skills list --run miniwob-1
+    """
+    with open_store(database) as store:
+        rows = store.query(
+            "SELECT id, skill, status, parent, run, generation, gain, gain_lower, gain_upper, pairs, author,"
+            " created_at, reason FROM skill_versions WHERE ?1 IS NULL OR run = ?1 ORDER BY created_at, id",
+            (run_id,),
+        )
+    columns = ("id", "status", "parent", "gain", "gain_lower", "author", "reason")
+    print_rows(rows, columns, as_json=as_json, empty="no skill versions yet")
+
+
+@skills.command("show")
+@click.argument("version")
+@database_option
+@json_option
+def show_version(version: str, database: str, as_json: bool) -> None:
+    """Print the SKILL.md of VERSION (or of a run: the version it ended with).
+
+    \b
+    coevo skills show miniwob-1
+    """
+    with open_store(database) as store:
+        row = _version(store, version)
+    if as_json:
+        print_json(row)
+    else:
+        click.echo(row["text"])
+
+
+@skills.command("diff")
+@click.argument("version")
+@click.argument("other", required=False)
+@database_option
+def diff(version: str, other: str | None, database: str) -> None:
+    """Show what VERSION changed against OTHER (left out: its parent).
+
+    \b
+    coevo skills diff miniwob-1.g3
+    coevo skills diff web@3f2a9c01d4 miniwob-1
+    """
+    import difflib
+
+    from coevo.errors import SkillError
+
+    with open_store(database) as store:
+        new = _version(store, version)
+        if other is None and new["parent"] is None:
+            raise SkillError(f"{new['id']} is a seed: it has no parent", hint="name a second version")
+        old = _version(store, new["parent"] if other is None else other)
+    if other is not None:
+        old, new = new, old
+    lines = difflib.unified_diff(
+        old["text"].splitlines(), new["text"].splitlines(), old["id"], new["id"], lineterm=""
+    )
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    text = [click.style(line, fg=colours.get(line[:1])) for line in lines]
+    click.echo("\n".join(text) if text else "no difference")
+
+
+@skills.command("export")
+@click.argument("version")
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@database_option
+def export_version(version: str, directory: Path, database: str) -> None:
+    """Write VERSION (or the version a run ended with) as an Agent Skills directory inside DIRECTORY.
+
+    \b
+    coevo skills export miniwob-1 ./skills-out
+    """
+    from coevo.skill import SkillDocument
+    from coevo.skill import export as export_document
+
+    with open_store(database) as store:
+        row = _version(store, version)
+        known = [
+            entry["content_hash"]
+            for entry in store.query(
+                "SELECT content_hash FROM skill_versions WHERE skill = ?", (row["skill"],)
+            )
+        ]
+    document = SkillDocument.parse(row["text"])
+    stamps: dict[str, Any] = {"version": row["id"]} | ({"run": row["run"]} if row["run"] else {})
+    written = export_document(document.stamped(**stamps), directory, known=known)
+    console().print(f"wrote {written}", highlight=False)
+
+
+def _version(store: Store, ident: str) -> dict[str, Any]:
+    """A version by id, by a beginning that fits only one, or the one a run ended with. Raises SkillError."""
+    from coevo.errors import SkillError
+
+    rows = (
+        store.query("SELECT * FROM skill_versions WHERE id = ?", (ident,))
+        or _last_of_run(store, ident)
+        or store.query("SELECT * FROM skill_versions WHERE substr(id, 1, length(?1)) = ?1", (ident,))
+    )
+    if not rows:
+        raise SkillError(f"there is no skill version {ident!r}", hint="`coevo skills list` lists them")
+    if len(rows) > 1:
+        fits = ", ".join(str(row["id"]) for row in rows[:5])
+        raise SkillError(f"{ident!r} fits {len(rows)} versions: {fits}", hint="give more of it")
+    return rows[0]
+
+
+def _last_of_run(store: Store, run: str) -> list[dict[str, Any]]:
+    accepted = store.query(
+        "SELECT * FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation DESC LIMIT 1",
+        (run,),
+    )
+    return accepted or store.query(
+        "SELECT v.* FROM runs r JOIN skill_versions v ON v.id = json_extract(r.provenance, '$.seed_skill') WHERE r.id = ?",
+        (run,),
+    )

@@ -1,0 +1,290 @@
+"""The embedded engine: any Hugging Face causal language model on a CPU or one GPU.
+
+Populations of low-rank noise are served in one batch (`coevo.engine.population`); full-rank noise, or `population =
+"sequential"`, serves one member at a time with weights computed from the fp32 master.
+
+Reproducibility. Greedy or seeded, a request's text depends on its messages, sampling and θ. Floating-point rounding still
+varies with the shapes of a batch, so a near-tie between two tokens may break differently in other company. With
+`batch_invariant = True` every request runs alone and whole: then the text is a function of the request and θ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+
+from coevo.engine import models, packed, sampling
+from coevo.engine.base import Completion, FinishReason, NoiseSpec, Perturbation, Request, Step, UpdateReport
+from coevo.engine.noise import NOISE_VERSION
+from coevo.engine.padded import PaddedRunner
+from coevo.engine.population import LowRankPopulation
+from coevo.engine.prompts import Encoded, PromptEncoder
+from coevo.engine.weights import Weights
+from coevo.errors import EngineError
+
+T = TypeVar("T")
+_COLUMNS = 64  # members × rank in one forward pass; keeps the low-rank products a fraction of the layers'
+_COMPACT = 0.75  # drop finished sequences once the living ones are at most this share of the batch
+
+
+class TransformersEngine:
+    """Implements `coevo.engine.Engine`. All model work happens on one thread of its own."""
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        noise: NoiseSpec,
+        dtype: str = "auto",
+        device: str = "auto",
+        threads: int = 0,
+        context: int = 2048,
+        population: str = "auto",
+        batch_invariant: bool = False,
+        batch_tokens: int = 12_288,
+        stem_tokens: int = 16_384,
+    ) -> None:
+        batched = noise.family == "lowrank" if population == "auto" else population == "batched"
+        if batched and noise.family != "lowrank":
+            raise EngineError(
+                "population = 'batched' needs low-rank noise",
+                hint="set [es.noise] family = 'lowrank', or [model] population = 'sequential'",
+            )
+        self._threads = threads or free_threads()
+        torch.set_num_threads(self._threads)
+        self._device = models.pick_device(device)
+        loaded = models.load(model_id, dtype=dtype, device=self._device)
+        self._model_id, self._model, self._tokenizer = model_id, loaded.model, loaded.tokenizer
+        limit = getattr(self._model.config.get_text_config(), "max_position_embeddings", None) or context
+        self._context = min(context, limit)
+        self.weights = Weights(loaded, noise)
+        self._population = LowRankPopulation(self._model, self.weights) if batched else None
+        self._encoder = PromptEncoder(self._tokenizer, self._context)
+        self._stops = _stop_ids(self._model, self._tokenizer)
+        self._invariant = batch_invariant
+        self._batch_tokens = batch_tokens
+        self._packed = packed.supports(self._model, self._context)
+        self._trunk = packed.trunk_depth(self._model, self.weights.names) if batched and not batch_invariant else 0
+        self._runner: packed.PackedRunner | PaddedRunner = (
+            packed.PackedRunner(self._model, self._population, trunk=self._trunk, stem_tokens=stem_tokens)
+            if self._packed
+            else PaddedRunner(self._model, self._population, self._stops[0])
+        )
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="coevo-engine")
+        self.processed = {"prompt_tokens": 0, "computed_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
+
+    # -- the contract ------------------------------------------------------------------------------------------------
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return await self._on_thread(self._generate, list(requests))
+
+    async def update(self, step: Step) -> UpdateReport:
+        return await self._on_thread(self._update, step)
+
+    async def checksum(self) -> str:
+        return await self._on_thread(self.weights.checksum)
+
+    async def save(self, directory: Path) -> None:
+        await self._on_thread(self.weights.save, directory)
+
+    async def restore(self, steps: Iterable[Step]) -> None:
+        await self._on_thread(self._restore, list(steps))
+
+    async def close(self) -> None:
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "engine": "transformers",
+            "model": self._model_id,
+            "parameters": sum(p.numel() for p in self._model.parameters()),
+            "moved_coordinates": self.weights.coordinates,
+            "moved_tensors": len(self.weights.names),
+            "dtype": str(self._model.dtype).removeprefix("torch."),
+            "device": self._device,
+            "threads": self._threads,
+            "context": self._context,
+            "population": "batched" if self._population else "sequential",
+            "shared_layers": self._trunk,
+            "attention": "packed" if self._packed else "padded",
+            "batch_invariant": self._invariant,
+            "noise_version": NOISE_VERSION,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "machine": platform.machine(),
+        }
+
+    # -- on the engine's thread ----------------------------------------------------------------------------------------
+
+    async def _on_thread(self, function: Any, *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, function, *args)
+
+    def _update(self, step: Step) -> UpdateReport:
+        self._runner.forget()
+        return self.weights.update(step)
+
+    def _restore(self, steps: list[Step]) -> None:
+        self._runner.forget()
+        self.weights.restore(steps)
+
+    @torch.inference_mode()
+    def _generate(self, requests: list[Request]) -> list[Completion]:
+        start = time.perf_counter()
+        encoded = [self._encoder.encode(request) for request in requests]
+        answers: list[Completion | None] = [None] * len(requests)
+        for batch in self._batches(requests, encoded):
+            for index, answer in self._run_batch(batch, requests, encoded):
+                answers[index] = answer
+        self.processed["seconds"] += time.perf_counter() - start
+        return [answer for answer in answers if answer is not None]
+
+    def _batches(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> list[list[int]]:
+        """Indices to run together: by member, at most `batch_tokens` of own prompt and answer, bounded columns."""
+        order = sorted(range(len(requests)), key=lambda i: (repr(requests[i].perturbation), len(encoded[i].tokens)))
+        if self._invariant:
+            return [[i] for i in order]
+        most = max(1, _COLUMNS // self.weights.spec.rank) if self._population else 1
+        batches: list[list[int]] = []
+        members: set[Perturbation | None] = set()
+        tokens = 0
+        for i in order:
+            cost = len(encoded[i].tokens) - encoded[i].stem + requests[i].sampling.max_tokens
+            joined = members | {requests[i].perturbation}
+            if not batches or len(joined) > most or tokens + cost > self._batch_tokens:
+                batches.append([])
+                joined, tokens = {requests[i].perturbation}, 0
+            batches[-1].append(i)
+            members, tokens = joined, tokens + cost
+        return batches
+
+    def _run_batch(self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded]) -> Iterable[tuple[int, Completion]]:
+        begun = time.perf_counter()
+        members = list(dict.fromkeys(requests[i].perturbation for i in batch))
+        if self._population is not None:
+            self._population.use(members)
+        else:
+            self._serve(members[0])
+        prompts = [
+            packed.Prompt(
+                encoded[i].tokens,
+                0 if self._invariant else encoded[i].stem,
+                members.index(requests[i].perturbation),
+                requests[i].perturbation,
+            )
+            for i in batch
+        ]
+        texts = _Decoder(self._tokenizer, self._stops, [requests[i].sampling for i in batch], prompts).run(self._runner)
+        seconds = time.perf_counter() - begun
+        for position, i in enumerate(batch):
+            text, count, reason = texts[position]
+            self.processed["prompt_tokens"] += len(encoded[i].tokens)
+            self.processed["computed_tokens"] += len(encoded[i].tokens) - prompts[position].stem
+            self.processed["completion_tokens"] += count
+            yield (
+                i,
+                Completion(
+                    text=text,
+                    prompt_tokens=len(encoded[i].tokens),
+                    completion_tokens=count,
+                    finish_reason=reason,
+                    weights_step=self.weights.step,
+                    cached_tokens=prompts[position].stem,
+                    truncated_tokens=encoded[i].truncated,
+                    seconds=seconds,
+                ),
+            )
+
+    def _serve(self, perturbation: Perturbation | None) -> None:
+        if perturbation is None or perturbation != self.weights.serving:
+            self._runner.forget()
+        self.weights.perturb(perturbation)
+
+
+class _Decoder:
+    """Runs one batch to its end: picks tokens, watches for stops, drops finished sequences."""
+
+    def __init__(self, tokenizer: Any, stop_ids: Sequence[int], samplings: Sequence[sampling.Sampling], prompts: Sequence[packed.Prompt]) -> None:
+        self._tokenizer = tokenizer
+        self._stop_ids = frozenset(stop_ids)
+        self._samplings = samplings
+        self._prompts = prompts
+        self._outputs: list[list[int]] = [[] for _ in prompts]
+        self._ended: dict[int, tuple[str, int, FinishReason]] = {}
+
+    def run(self, runner: packed.PackedRunner | PaddedRunner) -> list[tuple[str, int, FinishReason]]:
+        room = max(s.max_tokens for s in self._samplings)
+        logits, rows = runner.start(self._prompts, room)  # rows[k]: which sequence logits[k] speaks of
+        while True:
+            tokens = sampling.pick(
+                logits,
+                [self._samplings[i] for i in rows],
+                [self._prompts[i].tokens for i in rows],
+                [self._outputs[i] for i in rows],
+            )
+            for i, token in zip(rows, tokens, strict=True):
+                if i not in self._ended:
+                    self._take(i, token)
+            living = [k for k, i in enumerate(rows) if i not in self._ended]
+            if not living:
+                break
+            keep = None
+            if len(living) <= _COMPACT * len(rows):
+                keep = living
+                rows, tokens = [rows[k] for k in living], [tokens[k] for k in living]
+            logits = runner.advance(tokens, keep)
+        runner.finish()
+        return [self._ended[i] for i in range(len(self._prompts))]
+
+    def _take(self, i: int, token: int) -> None:
+        output, wanted = self._outputs[i], self._samplings[i]
+        output.append(token)
+        if token in self._stop_ids:
+            self._end(i, self._text(output[:-1]), "stop")
+            return
+        if wanted.stop:
+            text = self._text(output)
+            found = [at for stop in wanted.stop if (at := text.find(stop)) >= 0]
+            if found:
+                self._end(i, text[: min(found)], "stop")
+                return
+        if len(output) >= wanted.max_tokens:
+            self._end(i, self._text(output), "length")
+
+    def _end(self, i: int, text: str, reason: FinishReason) -> None:
+        self._ended[i] = (text, len(self._outputs[i]), reason)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return text
+
+
+def free_threads() -> int:
+    """How many threads to compute with: the processors this process may use, less those that are busy now.
+
+    On two cores with a busy neighbour, two threads spin at barriers and are slower than one.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        load = 0.0
+    return max(1, usable - round(min(load, usable)) if usable <= 2 else usable - round(min(load, usable / 2)))
+
+
+def _stop_ids(model: Any, tokenizer: Any) -> list[int]:
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    ids = configured if isinstance(configured, list) else [configured]
+    ids = [*ids, tokenizer.eos_token_id]
+    found = list(dict.fromkeys(i for i in ids if i is not None))
+    if not found:
+        raise EngineError("neither model nor tokenizer names an end-of-sequence token")
+    return found

@@ -1,0 +1,46 @@
+"""Errors a person sees: what went wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+
+class CoevoError(Exception):
+    """Base of every error coevo raises on purpose.
+
+    `hint` is the next step, in the imperative; the command line prints it on its own line.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  → {self.hint}" if self.hint else self.message
+
+
+class ConfigError(CoevoError):
+    """An experiment file, override or task name that cannot be used."""
+
+
+class ModelError(CoevoError):
+    """A model that cannot be found, loaded or served."""
+
+
+class EngineError(CoevoError):
+    """The engine refused or failed a request or an update."""
+
+
+class StoreError(CoevoError):
+    """The trajectory database cannot be opened, read or written."""
+
+
+class SkillError(CoevoError):
+    """A skill document that breaks the Agent Skills specification, or an edit that does not apply."""
+
+
+class AgentError(CoevoError):
+    """An agent file or graph that cannot be loaded or does not follow the contract."""
+
+
+class WorldError(CoevoError):
+    """The world around the agent broke (browser died, site down, judge failed): the episode is invalid."""

@@ -1,0 +1,163 @@
+"""A finished (or stopped) run, taken up again: to measure it more, or to take its weights elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from coevo.config import Experiment
+from coevo.engine.base import Engine
+from coevo.errors import ConfigError, StoreError
+from coevo.loop.evaluate import evaluation_slots, final_arms, measure
+from coevo.loop.lock import RunLock
+from coevo.loop.resources import Resources, load_agent, load_model, load_task_set
+from coevo.loop.rows import applied_steps, generations_done
+from coevo.loop.run import experiment_of, open_context
+from coevo.loop.stop import StopSignal
+from coevo.loop.weights import Weights
+from coevo.progress import Progress
+from coevo.skill import SkillDocument
+from coevo.store import Store, queries
+
+
+async def evaluate_run(
+    database: str | Path,
+    run_id: str,
+    *,
+    arms: Sequence[str] = (),
+    split: str | None = None,
+    tasks: int | None = None,
+    repeats: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> list[dict[str, Any]]:
+    """Measure arms of the grid (none named: all that differ) on a split; returns their rows of `evaluations`.
+
+    A run that is still to be continued is measured as it is now. Raises StoreError when the run is being executed,
+    EngineError when its weights cannot be rebuilt, RunStopped on Ctrl-C.
+    """
+    progress = progress or Progress()
+    with Store.open(database, create=False) as store:
+        run = queries.run(store, run_id)["id"]
+        lock = RunLock.acquire(store.path, run)
+        try:
+            stored = experiment_of(store, run)
+            wanted = {"split": split, "tasks": tasks, "repeats": repeats}
+            changes = {key: value for key, value in wanted.items() if value is not None}
+            experiment = _changed(stored, changes)
+            resources = Resources(
+                engine=await _engine(engine, experiment),
+                task_set=load_task_set(experiment),
+                graph=load_agent(experiment),
+                skill=seed_document(store, run),
+            )
+            suffix = (
+                "" if experiment.evaluate.split == stored.evaluate.split else f"@{experiment.evaluate.split}"
+            )
+            stop = StopSignal()
+            try:
+                with stop.listening():
+                    async with open_context(
+                        store, run, experiment, resources, stop=stop, progress=progress
+                    ) as context:
+                        chosen = [arm for arm in final_arms(context) if not arms or arm.label in arms]
+                        if not chosen:
+                            have = ", ".join(arm.label for arm in final_arms(context))
+                            raise ConfigError(
+                                f"{run} has none of {', '.join(arms)}", hint=f"arms that differ: {have}"
+                            )
+                        finished = generations_done(store, run)
+                        for arm in chosen:
+                            generation = 0 if arm.label == "base+seed" else finished
+                            await measure(
+                                context,
+                                generation,
+                                [arm],
+                                slots=evaluation_slots(context),
+                                split=experiment.evaluate.split,
+                                suffix=suffix,
+                            )
+            finally:
+                if engine is None:
+                    await resources.engine.close()
+            labels = [arm.label + suffix for arm in chosen]
+            return [
+                row
+                for row in store.query(
+                    "SELECT * FROM evaluations WHERE run = ? AND generation IN (0, ?) ORDER BY generation, arm",
+                    (run, finished),
+                )
+                if row["arm"] in labels
+            ]
+        finally:
+            progress.close()
+            lock.release()
+
+
+async def export_run(
+    database: str | Path, run_id: str, directory: Path, *, engine: Engine | None = None
+) -> dict[str, Any]:
+    """Rebuild the run's weights from base and updates and save them in Hugging Face format, with a `coevo.json`.
+
+    Returns what `coevo.json` holds: run, weights_step, checksum, skill_version, model. Raises EngineError when the
+    rebuilt weights are not the run's, StoreError when `directory` has something in it.
+    """
+    if directory.exists() and any(directory.iterdir()):
+        raise StoreError(f"{directory} is not empty", hint="export to another directory")
+    with Store.open(database, readonly=True) as store:
+        row = queries.run(store, run_id)
+        run = row["id"]
+        experiment = experiment_of(store, run)
+        steps = applied_steps(store, run)
+        model = await _engine(engine, experiment)
+        try:
+            base = row["provenance"].get("base_checksum")
+            weights = Weights(model, store, run, base or await model.checksum())
+            await weights.at(len(steps))
+            directory.mkdir(parents=True, exist_ok=True)
+            await model.save(directory)
+            facts = {
+                "run": run,
+                "model": experiment.model.id,
+                "weights_step": len(steps),
+                "checksum": await model.checksum(),
+                "skill_version": _current_version(store, run),
+            }
+        finally:
+            if engine is None:
+                await model.close()
+    (directory / "coevo.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    return facts
+
+
+def seed_document(store: Store, run: str) -> SkillDocument:
+    """The seed skill of a run, as it was. Raises StoreError for a run that never began."""
+    rows = store.query(
+        "SELECT v.text FROM runs r JOIN skill_versions v ON v.id = json_extract(r.provenance, '$.seed_skill')"
+        " WHERE r.id = ?",
+        (run,),
+    )
+    if not rows:
+        raise StoreError(f"run {run} stopped before it began", hint="continue it with `coevo run`")
+    return SkillDocument.parse(rows[0]["text"])
+
+
+async def _engine(given: Engine | None, experiment: Experiment) -> Engine:
+    return given if given is not None else await asyncio.to_thread(load_model, experiment)
+
+
+def _changed(experiment: Experiment, changes: dict[str, Any]) -> Experiment:
+    changed = experiment.model_copy(update={"evaluate": experiment.evaluate.model_copy(update=changes)})
+    changed._directory = experiment.directory
+    return changed
+
+
+def _current_version(store: Store, run: str) -> str | None:
+    rows = store.query(
+        "SELECT id FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation DESC LIMIT 1",
+        (run,),
+    ) or store.query("SELECT json_extract(provenance, '$.seed_skill') AS id FROM runs WHERE id = ?", (run,))
+    return str(rows[0]["id"]) if rows and rows[0]["id"] else None

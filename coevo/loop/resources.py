@@ -1,0 +1,170 @@
+"""From the names in an experiment to the objects a run works with: task set, agent graph, seed skill, engine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from coevo.agent import load_graph
+from coevo.config import Experiment
+from coevo.engine import load_engine
+from coevo.engine.base import Engine
+from coevo.env import TaskSet
+from coevo.errors import CoevoError, ConfigError
+from coevo.skill import SkillDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a run needs besides its database. Close the engine when done."""
+
+    engine: Engine
+    task_set: TaskSet
+    graph: Any
+    skill: SkillDocument
+
+
+def open_resources(experiment: Experiment) -> Resources:
+    """Load everything, the quick things first, so that a wrong name is reported before a model is loaded.
+
+    Raises the CoevoError that fits: ConfigError, AgentError, SkillError, ModelError.
+    """
+    task_set = load_task_set(experiment)
+    graph = load_agent(experiment)
+    skill = load_skill(experiment)
+    return Resources(load_model(experiment), task_set, graph, skill)
+
+
+def load_task_set(experiment: Experiment) -> TaskSet:
+    """The task set that `tasks.set` names. Raises ConfigError: no such module or name, options it doesn't take."""
+    spec = experiment.tasks.set
+    factory = load_object("tasks.set", experiment.find_target("tasks.set", spec))
+    try:
+        task_set: TaskSet = factory(**experiment.tasks.options)
+    except TypeError as error:
+        raise ConfigError(
+            f"task set {spec!r} refused [tasks.options]: {error}", hint=f"see the documentation of {spec}"
+        ) from error
+    return task_set
+
+
+def load_agent(experiment: Experiment) -> Any:
+    return load_graph(experiment.find_target("agent.graph", experiment.agent.graph))
+
+
+def load_skill(experiment: Experiment) -> SkillDocument:
+    return SkillDocument.load(experiment.find("agent.skill", experiment.agent.skill))
+
+
+def load_model(experiment: Experiment) -> Engine:
+    """The engine with its model. `model.engine` may name a factory of your own, called as `load_engine` is."""
+    table = experiment.model
+    options: dict[str, Any] = table.model_dump(exclude={"id", "engine"})
+    if ":" in table.engine:
+        factory = load_object("model.engine", experiment.find_target("model.engine", table.engine))
+        engine: Engine = factory(experiment.model_id, noise=experiment.noise_spec(), **options)
+        return engine
+    return load_engine(experiment.model_id, engine=table.engine, noise=experiment.noise_spec(), **options)
+
+
+def load_object(key: str, spec: str) -> Callable[..., Any]:
+    """The object that `module:name` or `/path/file.py:name` names. Raises ConfigError saying which part is missing."""
+    place, colon, name = spec.rpartition(":")
+    if not colon or not place or not name:
+        raise ConfigError(
+            f"{key} = {spec!r} is not of the form module:name", hint='for example "webarena.miniwob:tasks"'
+        )
+    try:
+        module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+            raise ConfigError(
+                f"{key} = {spec!r}: there is no module {error.name!r}",
+                hint="check the spelling, or install its package",
+            ) from error
+        raise ConfigError(
+            f"{key} = {spec!r} needs the package {error.name!r}, which is not installed",
+            hint="pip install 'coevo[web]'"
+            if error.name in ("playwright", "miniwob")
+            else f"pip install {error.name}",
+        ) from error
+    if not hasattr(module, name):
+        public = ", ".join(
+            sorted(n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n)))[:12]
+        )
+        raise ConfigError(
+            f"{key} = {spec!r}: {place} has no {name!r}", hint=f"it has: {public or 'nothing callable'}"
+        )
+    found: Callable[..., Any] = getattr(module, name)
+    return found
+
+
+def content_of(experiment: Experiment) -> tuple[str, str]:
+    """The texts of agent file and seed skill: with the experiment they decide what a run computes."""
+    target = experiment.find_target("agent.graph", experiment.agent.graph)
+    path = Path(target.rpartition(":")[0])
+    agent = path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else target
+    return agent, load_skill(experiment).render()
+
+
+def provenance(experiment: Experiment) -> dict[str, Any]:
+    """Where and with what a run is made; the engine's own description is added once it is loaded."""
+    packages = ("coevo", "torch", "transformers", "langgraph", "langchain-core", "playwright")
+    agent, _ = content_of(experiment)
+    return {
+        "directory": str(experiment.directory),
+        "git": _git_commit(experiment.directory),
+        "versions": {"python": platform.python_version()}
+        | {name: version for name in packages if (version := _version(name))},
+        "host": {"system": platform.platform(), "machine": platform.machine(), "cpus": os.cpu_count()},
+        "agent_hash": hashlib.blake2b(agent.encode(), digest_size=16).hexdigest(),
+    }
+
+
+def _load_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"_coevo_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except CoevoError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{path} raised {type(error).__name__}: {error}", hint="run it with python to see where"
+        ) from error
+    return module
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit(directory: Path) -> str | None:
+    try:
+        result = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None if result.returncode == 0 else None

@@ -1,0 +1,214 @@
+"""The run's skill versions: the seed, the candidates, and what the gate said of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from coevo.errors import ConfigError, SkillError
+from coevo.skill import Budgets, MinerAnalyst, Proposal, SkillDocument
+
+if TYPE_CHECKING:
+    from coevo.config import SkillTable
+    from coevo.skill import Analyst, GateDecision
+    from coevo.store import Store
+
+
+def now() -> str:
+    """UTC, ISO 8601, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def make_analyst(name: str) -> Analyst:
+    """The analyst an experiment names. Raises ConfigError."""
+    if name == "miner":
+        return MinerAnalyst()
+    raise ConfigError(f"skill.analyst = {name!r} is not known", hint="known analysts: miner")
+
+
+def budgets(table: SkillTable) -> Budgets:
+    return Budgets(max_lines=table.max_lines, max_tokens=table.max_tokens)
+
+
+class SkillLedger:
+    """Reads and writes the versions of one run. Every candidate stays, with its verdict and why."""
+
+    def __init__(self, store: Store, run: str, seed: SkillDocument) -> None:
+        self._store, self._run, self._seed = store, run, seed
+        self.seed_version = f"{seed.name}@{seed.content_hash[:10]}"
+        self._documents: dict[str, SkillDocument] = {self.seed_version: seed}
+
+    async def register_seed(self) -> None:
+        """Make sure the seed version has its row; versions of one text are shared between runs."""
+        if self._row(self.seed_version) is None:
+            with self._store.group():
+                known = self._store.query("SELECT 1 FROM skills WHERE name = ?", (self._seed.name,))
+                if not known:
+                    self._store.put(
+                        "skills",
+                        {"name": self._seed.name, "created_at": now(), "current_version": self.seed_version},
+                    )
+                self._store.put(
+                    "skill_versions",
+                    {
+                        "id": self.seed_version,
+                        "skill": self._seed.name,
+                        "status": "seed",
+                        "author": "person",
+                        "text": self._seed.render(),
+                        "content_hash": self._seed.content_hash,
+                        "created_at": now(),
+                    },
+                )
+            await self._store.flush()
+
+    def current(self, generation: int) -> str:
+        """The version in use in `generation`: the last one accepted before it, else the seed."""
+        rows = self._store.query(
+            "SELECT id FROM skill_versions WHERE run = ? AND status = 'accepted' AND generation < ?"
+            " ORDER BY generation DESC LIMIT 1",
+            (self._run, generation),
+        )
+        return str(rows[0]["id"]) if rows else self.seed_version
+
+    def document(self, version: str) -> SkillDocument:
+        if version not in self._documents:
+            row = self._row(version)
+            if row is None:
+                raise SkillError(f"skill version {version} is not in the database")
+            self._documents[version] = SkillDocument.parse(row["text"])
+        return self._documents[version]
+
+    def body(self, version: str) -> str:
+        """What the agent reads."""
+        return self.document(version).body
+
+    def bodies(self, *versions: str) -> dict[str, str]:
+        return {version: self.body(version) for version in versions}
+
+    def rejected(self) -> frozenset[str]:
+        """What this run turned down: content hashes of documents, and keys of edits that failed on their own.
+
+        An edit that lost to a better candidate is not ruled out.
+        """
+        documents = self._store.query(
+            "SELECT content_hash FROM skill_versions WHERE run = ? AND status = 'rejected'", (self._run,)
+        )
+        alone = self._store.query(
+            "SELECT min(e.content_hash) AS content_hash FROM skill_versions v JOIN edits e ON e.skill_version = v.id"
+            " WHERE v.run = ? AND v.status = 'rejected' AND e.status = 'applied' AND NOT EXISTS ("
+            " SELECT 1 FROM skill_versions w WHERE w.run = v.run AND w.generation = v.generation"
+            " AND w.status = 'accepted') GROUP BY v.id HAVING count(*) = 1",
+            (self._run,),
+        )
+        return frozenset(row["content_hash"] for row in (*documents, *alone))
+
+    def candidates(self, generation: int) -> list[dict[str, Any]]:
+        """The versions proposed after `generation`, decided or not."""
+        return self._store.query(
+            "SELECT * FROM skill_versions WHERE run = ? AND generation = ? AND status != 'seed' ORDER BY id",
+            (self._run, generation),
+        )
+
+    async def record(
+        self, generation: int, parent: str, proposals: Sequence[Proposal], author: str
+    ) -> list[str]:
+        """Store candidates with their edits and the episodes behind them; returns their version ids."""
+        versions = []
+        with self._store.group():
+            for index, proposal in enumerate(proposals):
+                version = f"{self._run}.g{generation}" + (f".{index}" if index else "")
+                versions.append(version)
+                self._documents[version] = proposal.document
+                self._store.put(
+                    "skill_versions",
+                    {
+                        "id": version,
+                        "skill": self._seed.name,
+                        "parent": parent,
+                        "status": "proposed",
+                        "author": author,
+                        "text": proposal.document.render(),
+                        "content_hash": proposal.document.content_hash,
+                        "run": self._run,
+                        "generation": generation,
+                        "created_at": now(),
+                        "reason": proposal.reason,
+                    },
+                )
+                self._put_edits(version, proposal, author)
+        await self._store.flush()
+        return versions
+
+    def _put_edits(self, version: str, proposal: Proposal, author: str) -> None:
+        for number, applied in enumerate(proposal.edits):
+            edit = applied.edit
+            edit_id = f"{version}.e{number}"
+            self._store.put(
+                "edits",
+                {
+                    "id": edit_id,
+                    "skill_version": version,
+                    "op": str(edit.op),
+                    "section": edit.section,
+                    "text": edit.text,
+                    "support": edit.support,
+                    "status": str(applied.status),
+                    "reason": applied.reason or edit.reason,
+                    "analyst": edit.author or author,
+                    "content_hash": edit.key,
+                },
+            )
+            for evidence in edit.evidence:
+                self._store.put("edit_evidence", {"edit": edit_id, "episode": evidence.episode})
+
+    async def decide(
+        self,
+        generation: int,
+        current: str,
+        accepted: str | None,
+        decisions: Mapping[str, tuple[GateDecision, str]],
+        pairs: Mapping[str, Sequence[tuple[str, int, float | None, float | None]]],
+    ) -> None:
+        """Store the verdicts on the candidates of a generation at once, with the pairs of rewards behind them.
+
+        `decisions` maps a candidate to the gate's decision and the reason to show; `pairs` to rows
+        (task, seed, reward of the current version, reward of the candidate).
+        """
+        with self._store.group():
+            for version, (decision, reason) in decisions.items():
+                self._store.update(
+                    "skill_versions",
+                    version,
+                    {
+                        "status": "accepted" if version == accepted else "rejected",
+                        "reason": reason,
+                        "gain": decision.mean_difference,
+                        "gain_lower": decision.lower if math.isfinite(decision.lower) else None,
+                        "gain_upper": decision.upper if math.isfinite(decision.upper) else None,
+                        "pairs": decision.pairs,
+                    },
+                )
+                for task, seed, reward_current, reward_candidate in pairs[version]:
+                    self._store.put(
+                        "gate_results",
+                        {
+                            "skill_version": version,
+                            "against": current,
+                            "task": task,
+                            "seed": seed,
+                            "run": self._run,
+                            "generation": generation,
+                            "reward_current": reward_current,
+                            "reward_candidate": reward_candidate,
+                        },
+                    )
+            if accepted:
+                self._store.update("skills", self._seed.name, {"current_version": accepted})
+        await self._store.flush()
+
+    def _row(self, version: str) -> dict[str, Any] | None:
+        rows = self._store.query("SELECT * FROM skill_versions WHERE id = ?", (version,))
+        return rows[0] if rows else None

@@ -1,0 +1,382 @@
+"""The action language: one line of text becomes one `Action`, and an `Action` finds its element by id or by name.
+
+    click [12]        click 'Wool Blanket'        hover 'Menu'
+    type [3] 'Ada'    type 'Name' 'Ada'           select 'Country' 'Peru'
+    press Enter       scroll down                 back        wait        stop 'answer'
+
+Everything here is pure. Models write loosely, so quotes of any kind, a verb's synonyms and words around the command
+are accepted as long as only one reading is left; otherwise the error says what was expected, in words a model can use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from webarena.observation import ACTIONABLE, FIELDS, Element, quote
+
+Verb = Literal["click", "type", "select", "press", "hover", "scroll", "back", "wait", "stop"]
+
+USAGE = "write one line such as: click 'NAME', type 'FIELD' 'TEXT', select 'FIELD' 'OPTION', press Enter, stop 'ANSWER'"
+LONGEST_WAIT_S = 5.0
+
+_SYNONYMS: dict[str, Verb] = {
+    "click": "click",
+    "tap": "click",
+    "check": "click",
+    "type": "type",
+    "fill": "type",
+    "enter": "type",
+    "input": "type",
+    "select": "select",
+    "choose": "select",
+    "press": "press",
+    "hover": "hover",
+    "scroll": "scroll",
+    "back": "back",
+    "wait": "wait",
+    "stop": "stop",
+    "answer": "stop",
+}
+_STRICT_ANYWHERE = ("click", "type", "select", "press", "hover")
+_CLOSING = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`", "«": "»"}
+_FILLER = frozenset("on the at into in to for with from of a an element field box named called labeled labelled".split())
+_KEYS = {
+    "enter": "Enter",
+    "return": "Enter",
+    "tab": "Tab",
+    "escape": "Escape",
+    "esc": "Escape",
+    "space": "Space",
+    "backspace": "Backspace",
+    "delete": "Delete",
+    "del": "Delete",
+    "up": "ArrowUp",
+    "down": "ArrowDown",
+    "left": "ArrowLeft",
+    "right": "ArrowRight",
+    "arrowup": "ArrowUp",
+    "arrowdown": "ArrowDown",
+    "arrowleft": "ArrowLeft",
+    "arrowright": "ArrowRight",
+    "home": "Home",
+    "end": "End",
+    "pageup": "PageUp",
+    "pagedown": "PageDown",
+}
+_MODIFIERS = {"ctrl": "Control", "control": "Control", "shift": "Shift", "alt": "Alt", "meta": "Meta", "cmd": "Meta"}
+_PREFIX = re.compile(r"^(?:[-*>•]+\s+|\d+[.)]\s+)?(?:\**(?:next\s+)?action\**\s*:\s*\**\s*)?", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an action is aimed at: an id of the page view, or a name, or (a bare number) either. `role` narrows a name."""
+
+    name: str = ""
+    id: int | None = None
+    role: str = ""
+
+    def __str__(self) -> str:
+        return quote(self.name) if self.name else f"[{self.id}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One parsed action. `text`: what to type, which option, which key (Playwright's name), direction, or the answer."""
+
+    verb: Verb
+    target: Target | None = None
+    text: str = ""
+    amount: float | None = None
+
+
+class ParseError(Exception):
+    """Why a text is no action, or names no element; the agent sees the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Literal["word", "quoted", "bracket"]
+    text: str
+
+
+def first_line(text: str) -> str:
+    """The first line that says something: blank lines and code fences are skipped."""
+    for line in text.splitlines():
+        line = line.strip()
+        if line and not re.fullmatch(r"```\w*", line):
+            return line
+    return ""
+
+
+def parse(text: str) -> Action:
+    """The action in the first non-empty line of `text`. Raises `ParseError`."""
+    line = first_line(text)
+    if not line:
+        raise ParseError(f"no action given; {USAGE}")
+    body = _PREFIX.sub("", line).strip()
+    if len(body) > 2 and body[0] == body[-1] == "`":
+        body = body[1:-1].strip()
+    body = body.strip("*").strip()
+    call = re.fullmatch(r"(\w+)\s*\((.*)\)[.;]?", body, re.S)
+    if call and call[1].lower() in _SYNONYMS:
+        body = f"{call[1]} {call[2].replace(',', ' ')}" if not _quoted_comma(call[2]) else f"{call[1]} {call[2]}"
+    verb, rest = _verb(body)
+    if verb is None:
+        return _inside_prose(body)
+    return _build(verb, _tokens(rest), rest)
+
+
+def _quoted_comma(arguments: str) -> bool:
+    return any("," in token.text for token in _tokens(arguments) if token.kind == "quoted")
+
+
+def _verb(body: str) -> tuple[Verb | None, str]:
+    match = re.match(r"([A-Za-z]+)(?:\s+|$|(?=[\['\"“‘`:]))", body)
+    if match is None:
+        return None, body
+    word = match[1].lower()
+    rest = body[match.end() :].lstrip(": ")
+    if word == "go" and rest.lower().startswith("back"):
+        return "back", ""
+    return _SYNONYMS.get(word), rest
+
+
+def _inside_prose(body: str) -> Action:
+    """A command with a quoted or bracketed argument inside a sentence, if there is exactly one reading."""
+    pattern = rf"\b({'|'.join(_STRICT_ANYWHERE)})(?:ing)?\b(?=[^.!?\n]*(?:\[|'|\"|“|‘|`)|\s+\w+\s*[.!]?$)"
+    found = list(re.finditer(pattern, body, re.I))
+    verbs = {match[1].lower() for match in found}
+    if len(found) == 1 or (len(verbs) == 1 and found):
+        rest = body[found[0].end() :].strip()
+        tokens = [token for token in _tokens(rest) if token.kind != "word"]
+        limit = 1 if found[0][1].lower() in ("click", "hover", "press") else 2
+        if 1 <= len(tokens) <= limit and len(found) == 1:
+            return _build(_SYNONYMS[found[0][1].lower()], tokens, rest)
+    raise ParseError(f"{_shown(body)} is not an action; {USAGE}")
+
+
+def _shown(body: str) -> str:
+    return quote(body if len(body) <= 60 else body[:59] + "…")
+
+
+def _tokens(rest: str) -> list[_Token]:
+    """Quoted strings, [bracketed] strings and bare words of an argument list."""
+    tokens: list[_Token] = []
+    position = 0
+    while position < len(rest):
+        character = rest[position]
+        if character.isspace() or character in ",;":
+            position += 1
+            continue
+        if character in _CLOSING and (end := _closing(rest, position)) > 0:
+            text = re.sub(r"\\(.)", r"\1", rest[position + 1 : end])
+            tokens.append(_Token("quoted", text))
+            position = end + 1
+            continue
+        if character == "[" and (end := rest.find("]", position)) > 0:
+            inner = rest[position + 1 : end].strip()
+            if len(inner) > 1 and inner[0] in _CLOSING and inner[-1] == _CLOSING[inner[0]]:
+                tokens.append(_Token("quoted", inner[1:-1]))
+            else:
+                tokens.append(_Token("bracket", inner))
+            position = end + 1
+            continue
+        end = position
+        while end < len(rest) and not rest[end].isspace():
+            end += 1
+        tokens.append(_Token("word", rest[position:end]))
+        position = end
+    return tokens
+
+
+def _closing(rest: str, start: int) -> int:
+    """Index of the quote that closes the one at `start`, or 0: the first not followed by a letter or digit, so that an
+    apostrophe does not end a name."""
+    closing = {_CLOSING[rest[start]]} | ({"'", "’"} if rest[start] in "'‘" else {'"', "”"} if rest[start] in '"“' else set())
+    position = start + 1
+    while position < len(rest):
+        if rest[position] == "\\":
+            position += 2
+            continue
+        if rest[position] in closing:
+            following = rest[position + 1 : position + 2]
+            if not following.isalnum():
+                return position
+        position += 1
+    return 0
+
+
+def _build(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
+    if verb in ("back",):
+        return Action(verb)
+    if verb == "wait":
+        number = re.search(r"\d+(?:\.\d+)?", rest)
+        return Action(verb, amount=min(float(number[0]), LONGEST_WAIT_S) if number else None)
+    if verb == "stop":
+        given = [token.text for token in tokens if token.kind != "word"]
+        return Action(verb, text=given[0] if given else rest.strip())
+    if verb == "scroll":
+        return _scroll(rest)
+    if verb == "press":
+        return _press(tokens, rest)
+    if verb in ("click", "hover"):
+        return Action(verb, target=_target(tokens, rest, verb))
+    return _two_arguments(verb, tokens, rest)
+
+
+def _scroll(rest: str) -> Action:
+    lowered = rest.lower()
+    up, down = "up" in lowered.split(), "down" in lowered.split()
+    if up and down:
+        raise ParseError("scroll up or down, not both")
+    return Action("scroll", text="up" if up else "down")
+
+
+def _press(tokens: Sequence[_Token], rest: str) -> Action:
+    words = [token.text for token in tokens if token.text.lower() not in (*_FILLER, "key", "button")]
+    if any(token.kind == "quoted" or token.kind == "bracket" for token in tokens) and _key("+".join(words)) is None:
+        return Action("click", target=_target(tokens, rest, "click"))
+    key = _key("+".join(words).strip(".")) if words else None
+    if key is None:
+        raise ParseError(f"{quote(rest.strip() or 'press')} is not a key; write for example: press Enter")
+    return Action("press", text=key)
+
+
+def _key(text: str) -> str | None:
+    """Playwright's name of a key or combination such as `ctrl+a`, or None."""
+    *modifiers, last = [part.strip() for part in re.split(r"\s*\+\s*|(?<=\w)-(?=\w)", text) if part.strip()] or [""]
+    names = [_MODIFIERS.get(modifier.lower(), "") for modifier in modifiers]
+    key = _KEYS.get(last.lower()) or (last if len(last) == 1 or re.fullmatch(r"F\d{1,2}", last) else None)
+    return None if key is None or not all(names) else "+".join([*names, key])
+
+
+def _target(tokens: Sequence[_Token], rest: str, verb: str) -> Target:
+    given = [token for token in tokens if token.kind != "word"]
+    words = [token.text for token in tokens if token.kind == "word"]
+    role = _role(words)
+    if len(given) == 1:
+        return _as_target(given[0], role)
+    if len(given) == 2 and {token.kind for token in given} == {"bracket", "quoted"}:
+        bracket = next(token for token in given if token.kind == "bracket")
+        if bracket.text.isdigit():  # a line copied from the page, "button 'Ok' [3]"
+            return Target(id=int(bracket.text))
+    if given:
+        raise ParseError(f"{verb} takes one element, this names {len(given)}; {USAGE}")
+    content = [word for word in words if word.lower() not in _FILLER]
+    if not content:
+        raise ParseError(f"{verb} what? {USAGE}")
+    text = re.sub(r"^(?:(?:on|the|at)\s+)+", "", rest.strip(), flags=re.I).rstrip(".").strip()
+    number = re.fullmatch(r"#?(\d+)", text)
+    return Target(name=text, id=int(number[1])) if number else Target(name=text)
+
+
+def _role(words: Sequence[str]) -> str:
+    return next((word.lower().strip(".,:") for word in words if word.lower().strip(".,:") in ACTIONABLE), "")
+
+
+def _as_target(token: _Token, role: str = "") -> Target:
+    if token.kind == "bracket" and (number := re.fullmatch(r"(?:id\s*=?\s*)?#?(\d+)", token.text)):
+        return Target(id=int(number[1]))
+    name = token.text.strip()
+    if not name:
+        raise ParseError(f"the name is empty; {USAGE}")
+    return Target(name=name, role=role)
+
+
+def _two_arguments(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
+    """`type`/`select`: field and text in either order when words say so (`type 'Ada' into 'Name'`), or text alone."""
+    given = [token for token in tokens if token.kind != "word"]
+    words = [token.text.lower() for token in tokens if token.kind == "word"]
+    if len(given) == 3 and verb == "type" and given[2].kind == "bracket" and given[2].text in ("0", "1"):
+        given = given[:2]
+    if len(given) > 2:
+        raise ParseError(f"{verb} takes a field and a text, this gives {len(given)} arguments; {USAGE}")
+    if len(given) == 2:
+        first, second = given
+        between = [token.text.lower() for token in tokens[tokens.index(first) + 1 : _last_index(tokens, second)]]
+        swapped = any(word in ("into", "in", "from", "on", "to") for word in between)
+        field, text = (second, first) if swapped else (first, second)
+        return Action(verb, target=_as_target(field), text=text.text)
+    content = [word for word in words if word not in _FILLER]
+    if len(given) == 1 and not content:
+        if given[0].kind == "bracket" and given[0].text.isdigit():
+            raise ParseError(f"{verb} what into [{given[0].text}]? {USAGE}")
+        return Action(verb, text=given[0].text)
+    if len(given) == 1 and tokens:
+        remaining = " ".join(token.text for token in tokens if token.kind == "word" and token.text.lower() not in _FILLER)
+        if tokens[0] == given[0] and not any(word in _FILLER for word in words):
+            return Action(verb, target=_as_target(given[0]), text=remaining)
+        if given[0].kind == "bracket" and given[0].text.isdigit():
+            return Action(verb, target=_as_target(given[0]), text=remaining)
+        if any(word in ("into", "in", "from") for word in words):
+            return Action(verb, target=_as_target(given[0]), text=remaining)
+    if not given and content:
+        return Action(verb, text=rest.strip())
+    raise ParseError(f"{verb} needs a field and a text; {USAGE}")
+
+
+def _last_index(tokens: Sequence[_Token], token: _Token) -> int:
+    return max(index for index, other in enumerate(tokens) if other == token)
+
+
+def resolve(elements: Sequence[Element], target: Target, verb: Verb) -> Element:
+    """The element `target` means: by id, else by name: exact, then ignoring case, then a unique part of a name.
+
+    Of several elements with the very same name the first that fits the verb is taken. Raises `ParseError` with the
+    candidates when nothing, or more than one thing, fits.
+    """
+    fitting = [element for element in elements if _fits(element, verb)]
+    if target.name:
+        for pool in (fitting, elements):
+            found = _by_name(pool, target)
+            if found is not None:
+                return found
+    if target.id is not None:
+        for element in elements:
+            if element.id == target.id:
+                return element
+    raise ParseError(f"there is no {target} on the page; {_candidates(fitting or elements, target)}")
+
+
+def _fits(element: Element, verb: Verb) -> bool:
+    if verb == "type":
+        return element.role in FIELDS and not element.options
+    if verb == "select":
+        return element.role in ("combobox", "listbox", "radio", "slider", "spinbutton") or bool(element.options)
+    return True
+
+
+def _by_name(elements: Sequence[Element], target: Target) -> Element | None:
+    wanted = _normal(target.name)
+    exact = [element for element in elements if element.name == target.name] or [
+        element for element in elements if _normal(element.name) == wanted
+    ]
+    if exact:
+        return next((element for element in exact if element.role == target.role), exact[0])
+    role, _, name = target.name.partition(" ")
+    if role.lower() in ACTIONABLE and name:
+        same = [element for element in elements if element.role == role.lower() and _normal(element.name) == _normal(name)]
+        if same:
+            return same[0]
+    partial = [element for element in elements if wanted in _normal(element.name)]
+    if not partial:
+        partial = [element for element in elements if element.role == wanted]
+    if len(partial) > 1 and target.role:
+        partial = [element for element in partial if element.role == target.role] or partial
+    if len(partial) > 1:
+        raise ParseError(f"{quote(target.name)} fits {len(partial)} elements; {_candidates(partial, target)}")
+    return partial[0] if partial else None
+
+
+def _normal(name: str) -> str:
+    return " ".join(name.casefold().replace("’", "'").split()).strip(" .:")
+
+
+def _candidates(elements: Sequence[Element], target: Target, limit: int = 6) -> str:
+    if not elements:
+        return "the page has nothing of that kind"
+    shown = ", ".join(f"{element.role} {quote(element.name)} [{element.id}]" for element in elements[:limit])
+    return f"there are: {shown}" + (f" and {len(elements) - limit} more" if len(elements) > limit else "")
