@@ -15,7 +15,9 @@ from langgraph.runtime import Runtime
 from coevo.agent import AgentContext
 
 REMEMBERED_TURNS = 4
-WITHOUT_SKILL = "Answer with one action: click 'NAME', type 'FIELD' 'TEXT', select 'FIELD' 'OPTION', press Enter, stop."
+WITHOUT_SKILL = (
+    "Answer with one action: click 'NAME', type 'FIELD' 'TEXT', select 'FIELD' 'OPTION', press Enter, stop."
+)
 
 
 class Turn(TypedDict):

@@ -39,7 +39,9 @@ class Times:
             if values:
                 median, p95 = percentile(values, 0.5), percentile(values, 0.95)
                 bar = f"   a tenth of BrowserGym: {BAR_MS[kind]:.0f} ms" if kind in BAR_MS else ""
-                lines.append(f"  {kind:<6} n={len(values):<4} median {median:6.1f} ms   p95 {p95:6.1f} ms{bar}")
+                lines.append(
+                    f"  {kind:<6} n={len(values):<4} median {median:6.1f} ms   p95 {p95:6.1f} ms{bar}"
+                )
         return lines
 
 
@@ -55,7 +57,10 @@ def actions(observation: Observation) -> list[str]:
     ids = [line[line.rindex("[") + 1 : line.rindex("]")] for line in lines if line.split()[0] != "combobox"]
     fields = [line for line in lines if line.startswith("textbox")]
     if fields:
-        return [f"type [{fields[0][fields[0].index('[') + 1 : fields[0].index(']')]}] 'coevo'", f"click [{ids[-1]}]"]
+        return [
+            f"type [{fields[0][fields[0].index('[') + 1 : fields[0].index(']')]}] 'coevo'",
+            f"click [{ids[-1]}]",
+        ]
     return [f"click [{ids[0]}]", f"click [{ids[-1]}]"]
 
 

@@ -245,7 +245,7 @@ def _judge(world: EpisodeEnvironment, policy: PolicyChatModel, raised: Exception
         return _Verdict(Outcome.FAILURE, "turn_limit", raised.message)
     if raised is not None and not isinstance(raised, EpisodeOver):
         return _Verdict(Outcome.FAILURE, "agent_error", f"{type(raised).__name__}: {raised}")
-    if world.over:
+    if world.turns >= world.max_turns:
         return _Verdict(Outcome.FAILURE, world.only_errors or "turn_limit", world.error)
     return _Verdict(Outcome.FAILURE, world.category or "gave_up", world.error)
 

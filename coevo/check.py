@@ -167,11 +167,11 @@ class _Probes:
         return f"Python {sys.version.split()[0]}, coevo {metadata.version('coevo')}"
 
     def _probe_skill(self) -> str:
-        from coevo.loop.resources import load_skill
-        from coevo.loop.skills import budgets, make_analyst
+        from coevo.loop.resources import load_analyst, load_skill
+        from coevo.loop.skills import budgets
 
         self._skill = load_skill(self.experiment)
-        make_analyst(self.experiment.skill.analyst)
+        load_analyst(self.experiment)
         excess = budgets(self.experiment.skill).excess(self._skill.body)
         if excess:
             raise Warn(

@@ -172,7 +172,9 @@ def render_svg(report: Report) -> str:
         if value is not None
     ]
     low, high = min([0.0, *rewards]), max([1.0, *rewards])
-    last: int = max([1, *(p.generation for p in report.points), *(e["generation"] for e in report.evaluations)])
+    last: int = max(
+        [1, *(p.generation for p in report.points), *(e["generation"] for e in report.evaluations)]
+    )
     sigma_high = max([p.sigma for p in report.points], default=1.0) or 1.0
 
     def x(generation: int) -> float:

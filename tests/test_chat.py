@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.tools import tool
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
@@ -72,7 +79,9 @@ def add(a: int, b: int) -> int:
 async def test_a_request_carries_messages_noise_and_sampling():
     noise = Perturbation(7, -0.05)
     model, engine = policy(
-        ["first", "second"], perturbation=noise, sampling=Sampling(temperature=0.5, max_tokens=9, stop=("\n",), seed=3)
+        ["first", "second"],
+        perturbation=noise,
+        sampling=Sampling(temperature=0.5, max_tokens=9, stop=("\n",), seed=3),
     )
     await model.ainvoke([SystemMessage("be brief"), HumanMessage("hi", name="ann")], stop=["END"])
     await model.bind(temperature=0.9, top_k=5).ainvoke("again")
@@ -82,7 +91,9 @@ async def test_a_request_carries_messages_noise_and_sampling():
         {"role": "user", "content": "hi", "name": "ann"},
     )
     assert first.perturbation == second.perturbation == noise
-    assert first.sampling == Sampling(temperature=0.5, max_tokens=9, stop=("\n", "END"), seed=derive_seed(3, 0))
+    assert first.sampling == Sampling(
+        temperature=0.5, max_tokens=9, stop=("\n", "END"), seed=derive_seed(3, 0)
+    )
     assert second.sampling == Sampling(
         temperature=0.9, top_k=5, max_tokens=9, stop=("\n",), seed=derive_seed(3, 1)
     )
@@ -101,16 +112,22 @@ async def test_the_answer_carries_counts_and_where_it_came_from():
         "total_tokens": 12,
         "input_token_details": {"cache_read": 6},
     }
-    assert answer.response_metadata | {"model_name": "tiny", "finish_reason": "length", "weights_step": 4} == (
-        answer.response_metadata
-    )
+    assert answer.response_metadata | {
+        "model_name": "tiny",
+        "finish_reason": "length",
+        "weights_step": 4,
+    } == (answer.response_metadata)
 
 
 async def test_tools_reach_the_engine_and_calls_come_back():
-    model, engine = policy(['Let me see. <tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'])
+    model, engine = policy(
+        ['Let me see. <tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>']
+    )
     answer = await model.bind_tools([add]).ainvoke("1 + 2?")
     assert engine.requests[0].tools[0]["function"]["name"] == "add"
-    assert answer.tool_calls == [{"name": "add", "args": {"a": 1, "b": 2}, "id": "call_0_0", "type": "tool_call"}]
+    assert answer.tool_calls == [
+        {"name": "add", "args": {"a": 1, "b": 2}, "id": "call_0_0", "type": "tool_call"}
+    ]
     assert answer.content == "Let me see."
 
 
@@ -143,7 +160,11 @@ NAMES = frozenset({"add", "look"})
         ('<tool_call>{"name":"add","arguments":{"a":1}}', "", [("add", {"a": 1})]),  # cut off after the call
         ('{"name": "add", "arguments": {"a": 1}}', "", [("add", {"a": 1})]),
         ('```json\n{"name": "add", "parameters": {"a": 1}}\n```', "", [("add", {"a": 1})]),
-        ('[{"name": "look"}, {"name": "add", "arguments": "{\\"a\\": 2}"}]', "", [("look", {}), ("add", {"a": 2})]),
+        (
+            '[{"name": "look"}, {"name": "add", "arguments": "{\\"a\\": 2}"}]',
+            "",
+            [("look", {}), ("add", {"a": 2})],
+        ),
         ('{"function": {"name": "add", "arguments": {"a": 1}}}', "", [("add", {"a": 1})]),
         ("just words", "just words", []),
         ('{"name": "shout", "arguments": {}}', '{"name": "shout", "arguments": {}}', []),
@@ -213,7 +234,7 @@ async def test_the_engine_s_failure_is_kept_apart():
 
 async def test_a_sync_call_on_the_event_loop_is_refused_and_from_a_thread_works():
     model, engine = policy(["from a thread"])
-    with pytest.raises(AgentError, match="await policy.ainvoke"):
+    with pytest.raises(AgentError, match=r"await policy\.ainvoke"):
         model.invoke("hi")
     assert engine.requests == []
     model.bind_loop(asyncio.get_running_loop())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -39,7 +40,9 @@ class TestShaping:
         assert math.fsum(v * v for v in z) / len(z) <= 1 + 1e-9
 
     @given(rewards, st.randoms())
-    def test_shaping_does_not_depend_on_the_order_of_members(self, values: list[float], random: object) -> None:
+    def test_shaping_does_not_depend_on_the_order_of_members(
+        self, values: list[float], random: object
+    ) -> None:
         order = list(range(len(values)))
         random.shuffle(order)  # type: ignore[attr-defined]
         for function in (zscore, centred_rank):
@@ -93,7 +96,7 @@ class TestSchedule:
     def test_never_leaves_its_range_and_never_turns(self, name: str, total: int) -> None:
         values = [scheduled(name, 0.3, 0.1, i, total) for i in range(total)]  # type: ignore[arg-type]
         assert all(0.1 - 1e-12 <= value <= 0.3 for value in values)
-        assert all(a >= b - 1e-12 for a, b in zip(values, values[1:], strict=False))
+        assert all(a >= b - 1e-12 for a, b in itertools.pairwise(values))
 
     def test_cosine_in_the_middle_and_at_a_quarter(self) -> None:
         assert scheduled("cosine", 1.0, 0.0, 2, 5) == pytest.approx(0.5)
@@ -212,8 +215,6 @@ class TestNode:
         assert result.step.population == 3
 
     def test_raw_scores_that_cancel_within_every_pair(self) -> None:
-        result = es_node(
-            population(antithetic=True, shaping="raw"), scores(1.0, 1.0, 0.5, 0.5), episodes=1
-        )
+        result = es_node(population(antithetic=True, shaping="raw"), scores(1.0, 1.0, 0.5, 0.5), episodes=1)
         assert isinstance(result.step, NoStep)
         assert "cancel out" in result.step.reason

@@ -72,7 +72,7 @@ many = st.lists(edits, max_size=8)
 
 
 @given(many, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_merge_does_not_depend_on_order(proposed: list[ProposedEdit], random: random.Random) -> None:
     shuffled = proposed[:]
     random.shuffle(shuffled)
@@ -80,14 +80,14 @@ def test_merge_does_not_depend_on_order(proposed: list[ProposedEdit], random: ra
 
 
 @given(many, many)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_combining_in_levels_is_combining_at_once(one: list[ProposedEdit], two: list[ProposedEdit]) -> None:
     assert combine([*combine(one), *combine(two)]) == combine([*one, *two])
     assert combine(combine(one)) == combine(one)
 
 
 @given(many)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_merge_is_idempotent_and_loses_nothing(proposed: list[ProposedEdit]) -> None:
     result = merge(proposed)
     assert merge(result.edits).edits == result.edits
@@ -98,7 +98,7 @@ def test_merge_is_idempotent_and_loses_nothing(proposed: list[ProposedEdit]) -> 
 
 
 @given(many, st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_apply_is_order_free_idempotent_valid_and_within_budgets(
     proposed: list[ProposedEdit], random: random.Random
 ) -> None:

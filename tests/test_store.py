@@ -61,9 +61,13 @@ def test_a_row_that_cannot_be_stored_is_refused_where_it_is_put(store: Store, ta
 
 
 def test_a_group_is_committed_whole_or_not_at_all(store: Store):
-    with pytest.raises(RuntimeError), store.group():
-        store.put("runs", {"id": "a", "name": "lost"})
-        raise RuntimeError
+    def fails() -> None:
+        with store.group():
+            store.put("runs", {"id": "a", "name": "lost"})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
     with store.group():
         store.put("runs", {"id": "b", "name": "kept"})
         with store.group():
@@ -156,7 +160,9 @@ def test_messages_share_their_history_and_the_pages_in_them(store: Store):
     ]
 
 
-@pytest.mark.parametrize("text", ["nul \x00 inside", "half a pair \ud83d here", "", "x" * 64, "x" * 65, "\ud83d" * 99])
+@pytest.mark.parametrize(
+    "text", ["nul \x00 inside", "half a pair \ud83d here", "", "x" * 64, "x" * 65, "\ud83d" * 99]
+)
 def test_any_text_a_page_may_hold_comes_back(store: Store, text: str):
     expected = text.replace("\x00", "\ufffd").replace("\ud83d", "\ufffd")
     key = store.put_message(None, "user", f"a {text} b", containing=[text])
@@ -171,7 +177,9 @@ def test_any_text_a_page_may_hold_comes_back(store: Store, text: str):
 def test_blobs_are_stored_once(store: Store):
     assert store.put_blob(b"\x89PNG", "image/png") == store.put_blob(b"\x89PNG", "image/png")
     store.flush_sync()
-    assert store.query("SELECT media_type, data FROM blobs") == [{"media_type": "image/png", "data": b"\x89PNG"}]
+    assert store.query("SELECT media_type, data FROM blobs") == [
+        {"media_type": "image/png", "data": b"\x89PNG"}
+    ]
 
 
 def record(store: Store, episode: str, **changes: object) -> None:
@@ -183,14 +191,21 @@ def record(store: Store, episode: str, **changes: object) -> None:
     request = Request(messages, Sampling(seed=11), Perturbation(5, -0.5))
     recorder.call(request, Completion("press", 7, 1, "stop", 4, cached_tokens=2), run_id=None, seconds=0.5)
     recorder.step(1, "press", Observation("page two"), error="which one?", reward=0.25, done=True)
-    recorder.finish({"status": "finished", "outcome": "failure", "reward": 0.25, "components": {"a": 0.25}, "turns": 1})
+    recorder.finish(
+        {"status": "finished", "outcome": "failure", "reward": 0.25, "components": {"a": 0.25}, "turns": 1}
+    )
 
 
 def test_an_episode_reads_back_as_it_was_recorded(store: Store):
     record(store, "e1")
     store.flush_sync()
     (episode,) = queries.episodes(store, "r1")
-    assert (episode.goal, episode.member, episode.reward, episode.components) == ("Press Ok", 3, 0.25, {"a": 0.25})
+    assert (episode.goal, episode.member, episode.reward, episode.components) == (
+        "Press Ok",
+        3,
+        0.25,
+        {"a": 0.25},
+    )
     assert episode.outcome is Outcome.FAILURE
     assert (episode.prompt_tokens, episode.completion_tokens, episode.weights_step) == (7, 1, 4)
     assert [(s.ord, s.action, s.observation, s.error, s.reward, s.done) for s in episode.steps] == [
@@ -206,7 +221,12 @@ def test_an_episode_reads_back_as_it_was_recorded(store: Store):
 
 
 def test_episodes_are_filtered_and_ordered(store: Store):
-    for name, generation, member, task in [("d", 1, 0, "t"), ("c", 0, 1, "b"), ("b", 0, 1, "a"), ("a", 0, None, "z")]:
+    for name, generation, member, task in [
+        ("d", 1, 0, "t"),
+        ("c", 0, 1, "b"),
+        ("b", 0, 1, "a"),
+        ("a", 0, None, "z"),
+    ]:
         record(store, name, generation=generation, member=member, task=task)
     recorder = EpisodeRecorder(store, "unfinished")
     recorder.start(EPISODE)
@@ -223,7 +243,9 @@ def test_an_interrupted_attempt_leaves_nothing_in_the_next_one(store: Store):
     recorder.start(EPISODE)
     for number in range(5):
         recorder.step(number, "press", Observation(f"page {number}"))
-        recorder.call(Request(({"role": "user", "content": "x"},)), None, run_id=None, seconds=0.0, error="gone")
+        recorder.call(
+            Request(({"role": "user", "content": "x"},)), None, run_id=None, seconds=0.0, error="gone"
+        )
     record(store, "e1")
     store.flush_sync()
     whole = queries.episode(store, "e1")
@@ -243,7 +265,10 @@ def test_what_is_reported_after_the_end_is_not_recorded(store: Store):
 def test_content_in_parts_is_kept_as_it_was_sent(store: Store):
     recorder = EpisodeRecorder(store, "e1")
     recorder.start(EPISODE)
-    parts = [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": {"url": "data:,x"}}]
+    parts = [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": "data:,x"}},
+    ]
     request = Request(({"role": "user", "content": parts},), tools=({"type": "function"},))
     recorder.call(request, Completion("a cat", 3, 2, "length", 0), run_id=None, seconds=0.0)
     store.flush_sync()
@@ -291,7 +316,9 @@ def test_a_long_episode_costs_little_more_than_its_text(tmp_path: Path):
                 action = f"click [{turn}]"
                 recorder.step(turn, action, Observation(page))
                 messages.append({"role": "user", "content": f"{page}\n\nTask: buy the offer"})
-                recorder.call(Request(tuple(messages)), Completion(action, 1, 1, "stop", 0), run_id=None, seconds=0.1)
+                recorder.call(
+                    Request(tuple(messages)), Completion(action, 1, 1, "stop", 0), run_id=None, seconds=0.1
+                )
                 messages.append({"role": "assistant", "content": action})
                 text_bytes += len(page) + len(action)
     assert path.stat().st_size - empty <= 1.2 * text_bytes

@@ -71,16 +71,23 @@ def test_two_processes_write_the_same_new_file_at_once_and_both_finish(tmp_path:
     assert counts == [{"run": "left", "n": 1500}, {"run": "right", "n": 1500}]
 
 
+def fill(store: Store) -> None:
+    """Groups of a run and a long skill version, until the store refuses."""
+    for number in range(1000):
+        with store.group():
+            store.put("runs", {"id": f"{number:04}", "name": "n"})
+            store.put(
+                "skill_versions", {"id": f"{number:04}", "skill": "s", "status": "seed", "text": "x" * 5000}
+            )
+        if number % 10 == 0:
+            store.flush_sync()
+
+
 def test_a_full_disk_stops_the_writing_cleanly(tmp_path: Path):
     path = tmp_path / "a.sqlite"
     store = Store.open(path, max_size_bytes=600_000)
     with pytest.raises(StoreError) as caught:
-        for number in range(1000):
-            with store.group():
-                store.put("runs", {"id": f"{number:04}", "name": "n"})
-                store.put("skill_versions", {"id": f"{number:04}", "skill": "s", "status": "seed", "text": "x" * 5000})
-            if number % 10 == 0:
-                store.flush_sync()
+        fill(store)
     assert "database or disk is full" in str(caught.value)
     assert "free space there and run the same command again" in str(caught.value)
     for _ in range(2):  # it keeps refusing, and does not hang
@@ -101,15 +108,12 @@ def test_a_full_disk_stops_the_writing_cleanly(tmp_path: Path):
 
 async def test_a_full_disk_is_raised_by_an_awaited_flush_too(tmp_path: Path):
     store = Store.open(tmp_path / "a.sqlite", max_size_bytes=200_000)
-    for number in range(20):
-        store.put("skill_versions", {"id": str(number), "skill": "s", "status": "seed", "text": "x" * 50_000})
-        if number == 0:
-            await store.flush()
-            break
+    store.put("skill_versions", {"id": "a", "skill": "s", "status": "seed", "text": "x" * 50_000})
+    await store.flush()
+    store.put("skill_versions", {"id": "b", "skill": "s", "status": "seed", "text": "x" * 400_000})
     with pytest.raises(StoreError, match="disk is full"):
-        for number in range(1, 20):
-            store.put("skill_versions", {"id": str(number), "skill": "s", "status": "seed", "text": "x" * 50_000})
         await store.flush()
+    assert store.query("SELECT id FROM skill_versions") == [{"id": "a"}]
     store.close()
 
 
@@ -154,6 +158,26 @@ def test_a_row_that_breaks_a_constraint_stops_what_comes_after_it(tmp_path: Path
         store.put("runs", {"id": "after", "name": "n"})
     assert [row["id"] for row in store.query("SELECT id FROM runs")] == ["before"]
     store.close()
+
+
+def test_a_group_that_breaks_a_constraint_leaves_nothing_and_nothing_follows_it(tmp_path: Path):
+    store = Store.open(tmp_path / "a.sqlite")
+
+    def write() -> None:
+        for number in range(6000):  # more than one batch of the writer
+            with store.group():
+                store.put("runs", {"id": f"{number:04}", "name": "first half"})
+                status = "sleeping" if number == 100 else "finished"
+                store.put("runs", {"id": f"{number:04}-b", "name": "second half", "status": status})
+        store.flush_sync()
+
+    with pytest.raises(StoreError, match="CHECK constraint failed"):
+        write()
+    store.close()
+    with Store.open(tmp_path / "a.sqlite") as again:
+        assert again.query("SELECT count(*) AS n, max(id) AS last FROM runs") == [
+            {"n": 200, "last": "0099-b"}
+        ]
 
 
 def test_a_database_of_a_newer_coevo_is_refused(tmp_path: Path):

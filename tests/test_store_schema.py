@@ -33,7 +33,11 @@ def test_every_description_says_something():
 
 def test_keys_and_kinds_are_told():
     tables = {table.name: table for table in describe_schema()}
-    assert [column.name for column in tables["members"].columns if column.key] == ["run", "generation", "member"]
+    assert [column.name for column in tables["members"].columns if column.key] == [
+        "run",
+        "generation",
+        "member",
+    ]
     assert (tables["steps"].kind, tables["step_text"].kind) == ("table", "view")
 
 

@@ -40,9 +40,33 @@ _SYNONYMS: dict[str, Verb] = {
     "stop": "stop",
     "answer": "stop",
 }
-_STRICT_ANYWHERE = ("click", "type", "select", "press", "hover")
+_IN_PROSE = ("click", "type", "select", "press", "hover")
 _CLOSING = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`", "«": "»"}
-_FILLER = frozenset("on the at into in to for with from of a an element field box named called labeled labelled".split())
+_FILLER = frozenset(
+    {
+        "on",
+        "the",
+        "at",
+        "into",
+        "in",
+        "to",
+        "for",
+        "with",
+        "from",
+        "of",
+        "a",
+        "an",
+        "element",
+        "field",
+        "text",
+        "value",
+        "box",
+        "named",
+        "called",
+        "labeled",
+        "labelled",
+    }
+)
 _KEYS = {
     "enter": "Enter",
     "return": "Enter",
@@ -66,8 +90,17 @@ _KEYS = {
     "pageup": "PageUp",
     "pagedown": "PageDown",
 }
-_MODIFIERS = {"ctrl": "Control", "control": "Control", "shift": "Shift", "alt": "Alt", "meta": "Meta", "cmd": "Meta"}
-_PREFIX = re.compile(r"^(?:[-*>•]+\s+|\d+[.)]\s+)?(?:\**(?:next\s+)?action\**\s*:\s*\**\s*)?", re.I)
+_MODIFIERS = {
+    "ctrl": "Control",
+    "control": "Control",
+    "shift": "Shift",
+    "alt": "Alt",
+    "meta": "Meta",
+    "cmd": "Meta",
+}
+_PREFIX = re.compile(
+    r"^(?:[-*>•]+\s+|\d+[.)]\s+)?(?:\**(?:(?:next\s+)?action|answer|output|response)\**\s*:\s*\**\s*)?", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +153,13 @@ def parse(text: str) -> Action:
     if len(body) > 2 and body[0] == body[-1] == "`":
         body = body[1:-1].strip()
     body = body.strip("*").strip()
-    call = re.fullmatch(r"(\w+)\s*\((.*)\)[.;]?", body, re.S)
+    call = re.fullmatch(r"(\w+)\s*\((.*)\)[.;]?", body)
     if call and call[1].lower() in _SYNONYMS:
-        body = f"{call[1]} {call[2].replace(',', ' ')}" if not _quoted_comma(call[2]) else f"{call[1]} {call[2]}"
+        body = f"{call[1]} {call[2]}"
     verb, rest = _verb(body)
     if verb is None:
         return _inside_prose(body)
     return _build(verb, _tokens(rest), rest)
-
-
-def _quoted_comma(arguments: str) -> bool:
-    return any("," in token.text for token in _tokens(arguments) if token.kind == "quoted")
 
 
 def _verb(body: str) -> tuple[Verb | None, str]:
@@ -145,16 +174,17 @@ def _verb(body: str) -> tuple[Verb | None, str]:
 
 
 def _inside_prose(body: str) -> Action:
-    """A command with a quoted or bracketed argument inside a sentence, if there is exactly one reading."""
-    pattern = rf"\b({'|'.join(_STRICT_ANYWHERE)})(?:ing)?\b(?=[^.!?\n]*(?:\[|'|\"|“|‘|`)|\s+\w+\s*[.!]?$)"
-    found = list(re.finditer(pattern, body, re.I))
-    verbs = {match[1].lower() for match in found}
-    if len(found) == 1 or (len(verbs) == 1 and found):
+    """The command inside a sentence, if one verb is there, with something quoted, bracketed or a key after it."""
+    found = list(re.finditer(rf"\b({'|'.join(_IN_PROSE)})(?:ing)?\b", body, re.I))
+    if len(found) == 1:
+        verb = _SYNONYMS[found[0][1].lower()]
         rest = body[found[0].end() :].strip()
-        tokens = [token for token in _tokens(rest) if token.kind != "word"]
-        limit = 1 if found[0][1].lower() in ("click", "hover", "press") else 2
-        if 1 <= len(tokens) <= limit and len(found) == 1:
-            return _build(_SYNONYMS[found[0][1].lower()], tokens, rest)
+        tokens = _tokens(rest)
+        given = [token for token in tokens if token.kind != "word"]
+        if verb == "press" and not given and tokens and _key(tokens[0].text.strip(".")):
+            return _press(tokens[:1], rest)
+        if 1 <= len(given) <= (2 if verb in ("type", "select") else 1):
+            return _build(verb, tokens[: _last_index(tokens, given[-1]) + 1], rest)
     raise ParseError(f"{_shown(body)} is not an action; {USAGE}")
 
 
@@ -187,7 +217,7 @@ def _tokens(rest: str) -> list[_Token]:
         end = position
         while end < len(rest) and not rest[end].isspace():
             end += 1
-        tokens.append(_Token("word", rest[position:end]))
+        tokens.append(_Token("word", rest[position:end].rstrip(",;")))
         position = end
     return tokens
 
@@ -195,7 +225,9 @@ def _tokens(rest: str) -> list[_Token]:
 def _closing(rest: str, start: int) -> int:
     """Index of the quote that closes the one at `start`, or 0: the first not followed by a letter or digit, so that an
     apostrophe does not end a name."""
-    closing = {_CLOSING[rest[start]]} | ({"'", "’"} if rest[start] in "'‘" else {'"', "”"} if rest[start] in '"“' else set())
+    closing = {_CLOSING[rest[start]]} | (
+        {"'", "’"} if rest[start] in "'‘" else {'"', "”"} if rest[start] in '"“' else set()
+    )
     position = start + 1
     while position < len(rest):
         if rest[position] == "\\":
@@ -210,7 +242,7 @@ def _closing(rest: str, start: int) -> int:
 
 
 def _build(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
-    if verb in ("back",):
+    if verb == "back":
         return Action(verb)
     if verb == "wait":
         number = re.search(r"\d+(?:\.\d+)?", rest)
@@ -236,20 +268,23 @@ def _scroll(rest: str) -> Action:
 
 
 def _press(tokens: Sequence[_Token], rest: str) -> Action:
+    """A key, or else (`press 'Submit'`) a click on what is named."""
     words = [token.text for token in tokens if token.text.lower() not in (*_FILLER, "key", "button")]
-    if any(token.kind == "quoted" or token.kind == "bracket" for token in tokens) and _key("+".join(words)) is None:
-        return Action("click", target=_target(tokens, rest, "click"))
-    key = _key("+".join(words).strip(".")) if words else None
-    if key is None:
-        raise ParseError(f"{quote(rest.strip() or 'press')} is not a key; write for example: press Enter")
-    return Action("press", text=key)
+    if not words:
+        raise ParseError("press what? write for example: press Enter")
+    key = _key("+".join(words).strip("."))
+    return Action("press", text=key) if key else Action("click", target=_target(tokens, rest, "click"))
 
 
 def _key(text: str) -> str | None:
     """Playwright's name of a key or combination such as `ctrl+a`, or None."""
-    *modifiers, last = [part.strip() for part in re.split(r"\s*\+\s*|(?<=\w)-(?=\w)", text) if part.strip()] or [""]
+    *modifiers, last = [
+        part.strip() for part in re.split(r"\s*\+\s*|(?<=\w)-(?=\w)", text) if part.strip()
+    ] or [""]
     names = [_MODIFIERS.get(modifier.lower(), "") for modifier in modifiers]
     key = _KEYS.get(last.lower()) or (last if len(last) == 1 or re.fullmatch(r"F\d{1,2}", last) else None)
+    if key is not None and len(key) == 1 and "Shift" in names:
+        key = key.upper()
     return None if key is None or not all(names) else "+".join([*names, key])
 
 
@@ -269,8 +304,7 @@ def _target(tokens: Sequence[_Token], rest: str, verb: str) -> Target:
     if not content:
         raise ParseError(f"{verb} what? {USAGE}")
     text = re.sub(r"^(?:(?:on|the|at)\s+)+", "", rest.strip(), flags=re.I).rstrip(".").strip()
-    number = re.fullmatch(r"#?(\d+)", text)
-    return Target(name=text, id=int(number[1])) if number else Target(name=text)
+    return _named(text)
 
 
 def _role(words: Sequence[str]) -> str:
@@ -296,26 +330,35 @@ def _two_arguments(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
         raise ParseError(f"{verb} takes a field and a text, this gives {len(given)} arguments; {USAGE}")
     if len(given) == 2:
         first, second = given
-        between = [token.text.lower() for token in tokens[tokens.index(first) + 1 : _last_index(tokens, second)]]
+        between = [
+            token.text.lower() for token in tokens[tokens.index(first) + 1 : _last_index(tokens, second)]
+        ]
         swapped = any(word in ("into", "in", "from", "on", "to") for word in between)
         field, text = (second, first) if swapped else (first, second)
         return Action(verb, target=_as_target(field), text=text.text)
-    content = [word for word in words if word not in _FILLER]
-    if len(given) == 1 and not content:
-        if given[0].kind == "bracket" and given[0].text.isdigit():
-            raise ParseError(f"{verb} what into [{given[0].text}]? {USAGE}")
-        return Action(verb, text=given[0].text)
-    if len(given) == 1 and tokens:
-        remaining = " ".join(token.text for token in tokens if token.kind == "word" and token.text.lower() not in _FILLER)
-        if tokens[0] == given[0] and not any(word in _FILLER for word in words):
-            return Action(verb, target=_as_target(given[0]), text=remaining)
-        if given[0].kind == "bracket" and given[0].text.isdigit():
-            return Action(verb, target=_as_target(given[0]), text=remaining)
-        if any(word in ("into", "in", "from") for word in words):
-            return Action(verb, target=_as_target(given[0]), text=remaining)
-    if not given and content:
+    loose = " ".join(
+        token.text for token in tokens if token.kind == "word" and token.text.lower() not in _FILLER
+    )
+    if not given and loose:
         return Action(verb, text=rest.strip())
+    if len(given) == 1:
+        (only,) = given
+        is_id = only.kind == "bracket" and only.text.isdigit()
+        if not loose and is_id:
+            raise ParseError(f"{verb} what into [{only.text}]? {USAGE}")
+        if not loose:
+            return Action(verb, text=only.text)
+        if is_id or any(word in ("into", "in", "from") for word in words) or tokens[0] == only:
+            return Action(verb, target=_as_target(only), text=loose)
+        if tokens[-1] == only:
+            return Action(verb, target=_named(loose), text=only.text)
     raise ParseError(f"{verb} needs a field and a text; {USAGE}")
+
+
+def _named(text: str) -> Target:
+    """What an unquoted name means; a bare number may be a name or an id."""
+    number = re.fullmatch(r"#?(\d+)", text)
+    return Target(name=text, id=int(number[1])) if number else Target(name=text)
 
 
 def _last_index(tokens: Sequence[_Token], token: _Token) -> int:
@@ -345,7 +388,9 @@ def _fits(element: Element, verb: Verb) -> bool:
     if verb == "type":
         return element.role in FIELDS and not element.options
     if verb == "select":
-        return element.role in ("combobox", "listbox", "radio", "slider", "spinbutton") or bool(element.options)
+        return element.role in ("combobox", "listbox", "radio", "slider", "spinbutton") or bool(
+            element.options
+        )
     return True
 
 
@@ -358,7 +403,11 @@ def _by_name(elements: Sequence[Element], target: Target) -> Element | None:
         return next((element for element in exact if element.role == target.role), exact[0])
     role, _, name = target.name.partition(" ")
     if role.lower() in ACTIONABLE and name:
-        same = [element for element in elements if element.role == role.lower() and _normal(element.name) == _normal(name)]
+        same = [
+            element
+            for element in elements
+            if element.role == role.lower() and _normal(element.name) == _normal(name)
+        ]
         if same:
             return same[0]
     partial = [element for element in elements if wanted in _normal(element.name)]
@@ -378,5 +427,8 @@ def _normal(name: str) -> str:
 def _candidates(elements: Sequence[Element], target: Target, limit: int = 6) -> str:
     if not elements:
         return "the page has nothing of that kind"
-    shown = ", ".join(f"{element.role} {quote(element.name)} [{element.id}]" for element in elements[:limit])
+    shown = ", ".join(
+        f"{element.role} {quote(element.name) + ' ' if element.name else ''}[{element.id}]"
+        for element in elements[:limit]
+    )
     return f"there are: {shown}" + (f" and {len(elements) - limit} more" if len(elements) > limit else "")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from coevo.errors import ConfigError, WorldError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page, Playwright
     from playwright.async_api import Browser as PlaywrightBrowser
+    from playwright.async_api import BrowserContext, Page, Playwright
 
 EXECUTABLE_VARIABLE = "COEVO_CHROMIUM"
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -64,6 +64,7 @@ class Browser:
         self._driver: Playwright | None = None
         self._browser: PlaywrightBrowser | None = None
         self._shared: dict[str, BrowserContext] = {}  # by init script
+        self._keepers: dict[str, Page] = {}  # the page of a shared context that opens the others
         self._lock = asyncio.Lock()
         self._closed = False
 
@@ -86,14 +87,12 @@ class Browser:
 
         browser = await self._running()
         try:
-            if shared:
-                async with self._lock:
-                    if init_script not in self._shared:
-                        self._shared[init_script] = await self._context(browser, init_script, {})
-                context = self._shared[init_script]
-            else:
-                context = await self._context(browser, init_script, options)
-            return await context.new_page()
+            return await self._open(browser, init_script, shared, options)
+        except Error:
+            await self._abandon(browser)  # most likely it has just died and Playwright has not heard yet
+        browser = await self._running()
+        try:
+            return await self._open(browser, init_script, shared, options)
         except Error as error:
             raise WorldError(f"Chromium could not open a page: {first_line(error)}") from error
 
@@ -104,7 +103,33 @@ class Browser:
         with contextlib.suppress(Error):
             await (page.close() if page.context in self._shared.values() else page.context.close())
 
-    async def _context(self, browser: PlaywrightBrowser, init_script: str, options: dict[str, Any]) -> BrowserContext:
+    async def _open(
+        self, browser: PlaywrightBrowser, init_script: str, shared: bool, options: dict[str, Any]
+    ) -> Page:
+        if shared:
+            return await self._new_window(browser, init_script)
+        return await (await self._context(browser, init_script, options)).new_page()
+
+    async def _new_window(self, browser: PlaywrightBrowser, init_script: str) -> Page:
+        """A window of the shared context. Not a tab: Chromium neither paints hidden tabs nor runs their timers in time."""
+        async with self._lock:
+            context = self._shared.get(init_script)
+            if context is None:
+                context = self._shared[init_script] = await self._context(browser, init_script, {})
+            keeper = self._keepers.get(init_script)
+            if keeper is None or keeper.is_closed():
+                keeper = self._keepers[init_script] = await context.new_page()
+            width, height = self.viewport
+            features = f"popup,noopener,width={width},height={height}"
+            async with context.expect_page() as opened:
+                await keeper.evaluate(
+                    "(features) => void window.open('about:blank', '_blank', features)", features
+                )
+            return await opened.value
+
+    async def _context(
+        self, browser: PlaywrightBrowser, init_script: str, options: dict[str, Any]
+    ) -> BrowserContext:
         width, height = self.viewport
         defaults = {"viewport": {"width": width, "height": height}, "reduced_motion": "reduce"}
         context = await browser.new_context(**(defaults | options))
@@ -157,11 +182,18 @@ class Browser:
         self.starts += 1
         return self._browser
 
+    async def _abandon(self, browser: PlaywrightBrowser) -> None:
+        """Ends a browser that no longer opens pages, unless someone else has already replaced it."""
+        async with self._lock:
+            if self._browser is browser:
+                await self._stop()
+
     async def _stop(self) -> None:
         from playwright.async_api import Error
 
         browser, driver, self._browser, self._driver = self._browser, self._driver, None, None
         self._shared.clear()
+        self._keepers.clear()
         if browser is not None:
             with contextlib.suppress(Error):
                 await browser.close()

@@ -41,7 +41,12 @@ async def perform(page: Page, view: PageView, action: Action) -> None:
     elif action.verb == "press":
         await page.keyboard.press(action.text)
     elif action.verb == "scroll":
-        _check(await page.evaluate("([down, by]) => __coevo.scroll(down, by)", [action.text != "up", action.amount]), "scroll")
+        _check(
+            await page.evaluate(
+                "([down, by]) => __coevo.scroll(down, by)", [action.text != "up", action.amount]
+            ),
+            "scroll",
+        )
     elif action.verb == "wait":
         seconds = DEFAULT_WAIT_S if action.amount is None else action.amount
         await page.evaluate("(ms) => __coevo.waitForChange(ms)", seconds * 1000)
@@ -57,7 +62,9 @@ async def _point(page: Page, view: PageView, action: Action) -> None:
             raise
         return await _choose(page, owner, action.target.name)
     if element.options and action.verb == "click":
-        raise ActionFailed(f"{element.role} {quote(element.name)} is a list: write select {quote(element.name)} 'OPTION'")
+        raise ActionFailed(
+            f"{element.role} {quote(element.name)} is a list: write select {quote(element.name)} 'OPTION'"
+        )
     point = await _prepare(page, element)
     if point["framed"]:
         locator = _locate(page, element)
@@ -112,14 +119,18 @@ async def _select(page: Page, view: PageView, action: Action) -> None:
 
 async def _choose(page: Page, element: Element, option: str) -> None:
     locator = _locate(page, element)
-    result = await locator.evaluate("(element, label) => __coevo.choose(element, label)", option, timeout=ELEMENT_TIMEOUT_MS)
+    result = await locator.evaluate(
+        "(element, label) => __coevo.choose(element, label)", option, timeout=ELEMENT_TIMEOUT_MS
+    )
     _check(result, f"{element.role} {quote(element.name)}")
 
 
 def _owner_of_option(elements: Sequence[Element], target: Target) -> Element | None:
     """The one list that offers an option of that name."""
     wanted = target.name.casefold()
-    owners = [element for element in elements if any(option.casefold() == wanted for option in element.options)]
+    owners = [
+        element for element in elements if any(option.casefold() == wanted for option in element.options)
+    ]
     return owners[0] if len(owners) == 1 and wanted else None
 
 
@@ -127,7 +138,9 @@ def _field(elements: Sequence[Element], action: Action) -> Element | None:
     """Where text goes: the named field, the only field of the page, or (None) whatever has the focus."""
     if action.target is not None:
         return resolve(elements, action.target, "type")
-    fields = [element for element in elements if element.role in ("textbox", "searchbox") and not element.options]
+    fields = [
+        element for element in elements if element.role in ("textbox", "searchbox") and not element.options
+    ]
     return fields[0] if len(fields) == 1 else None
 
 
@@ -136,6 +149,8 @@ def _locate(page: Page, element: Element) -> Locator:
 
 
 async def _prepare(page: Page, element: Element) -> dict[str, Any]:
+    from playwright.async_api import TimeoutError
+
     label = f"{element.role} {quote(element.name)}" if element.name else f"{element.role} [{element.id}]"
     if not element.ref:
         raise ActionFailed(f"{label} cannot be clicked: it is disabled or hidden")
@@ -144,9 +159,13 @@ async def _prepare(page: Page, element: Element) -> dict[str, Any]:
         field = element.role in FIELDS
         point = await page.evaluate("([box, field]) => __coevo.prepareAt(box, field)", [element.box, field])
     if point is None:
-        point = await _locate(page, element).evaluate(
-            "(element) => __coevo.prepare(element)", timeout=ELEMENT_TIMEOUT_MS
-        )
+        try:
+            point = await _locate(page, element).evaluate(
+                "(element) => __coevo.prepare(element)", timeout=ELEMENT_TIMEOUT_MS
+            )
+        except TimeoutError:
+            raise ActionFailed(f"{label}: it is no longer on the page") from None
+    assert point is not None
     _check(point, label)
     return point
 

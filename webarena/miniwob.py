@@ -1,7 +1,7 @@
 """MiniWoB++ (html from the PyPI wheel `miniwob`, MIT) as a task set: `set = "webarena.miniwob:tasks"` in an experiment file.
 
 An instance is a task name and a seed, given to the page's own `Math.seedrandom`. A page that has the task loaded
-starts the next episode in place, which shows the same instance as a fresh load and is ten times as fast. Reward and
+starts the next episode in place, which shows the same instance as a fresh load and is several times as fast. Reward and
 end come from the page (`WOB_RAW_REWARD_GLOBAL`, `WOB_DONE_GLOBAL`).
 """
 
@@ -28,8 +28,9 @@ SPLITS = ("train", "dev", "test")
 UNTIMED_MS = 1_000_000_000
 SETTLE_MS = 500
 LOAD_TIMEOUT_S = 20.0
-RELOADED = frozenset({"find-word"})  # pages that do not clean up after an episode
-HIDDEN = "#query,#reward-display,#click-canvas,#sync-task-cover"
+# They keep text of the last episode (or, stock-market, its ticking price).
+RELOADED = frozenset({"find-word", "focus-text-2", "scroll-text", "scroll-text-2", "stock-market"})
+HIDDEN = "#query,#reward-display,#click-canvas,#sync-task-cover,.ui-helper-hidden-accessible"
 PARKED = (400, 300)
 
 _START = """async ([seed, limit, hidden, settle]) => {
@@ -75,7 +76,9 @@ def html_directory() -> Path:
     try:
         import miniwob
     except ImportError as error:
-        raise ConfigError("MiniWoB++ is not installed", hint="install the web extra: pip install 'coevo[web]'") from error
+        raise ConfigError(
+            "MiniWoB++ is not installed", hint="install the web extra: pip install 'coevo[web]'"
+        ) from error
     return Path(str(miniwob.__file__)).parent / "html" / "miniwob"
 
 
@@ -107,7 +110,9 @@ class MiniWoBEnvironment:
             await self._run(self._load(name), f"loading {name}", LOAD_TIMEOUT_S)
             self.slot.key = name
         self._goal = await self._run(self._start(task), f"starting {task.id}")
-        return Observation(self._view.text, goal=self._goal, url=self._url, screenshot_png=await self._screenshot())
+        return Observation(
+            self._view.text, goal=self._goal, url=self._url, screenshot_png=await self._screenshot()
+        )
 
     async def step(self, action: str) -> Transition:
         """Does one action. What cannot be parsed or done comes back as text in `observation.error` and `info["error"]`,
@@ -180,7 +185,11 @@ class MiniWoBEnvironment:
         weight = self.options.format_weight
         form = self._well_formed / self._turns
         components = {"task": task_reward} | ({"format": form} if weight else {})
-        info = {key: value for key, value in (("error", error), ("category", category), ("reason", reason)) if value}
+        info = {
+            key: value
+            for key, value in (("error", error), ("category", category), ("reason", reason))
+            if value
+        }
         observation = Observation(
             "" if self._done else self._view.text,
             goal=self._goal,
@@ -189,7 +198,9 @@ class MiniWoBEnvironment:
             screenshot_png=await self._screenshot() if self._done else None,
         )
         reward = (1 - weight) * task_reward + weight * form
-        return Transition(observation, reward, self._done, success=bool(success), components=components, info=info)
+        return Transition(
+            observation, reward, self._done, success=bool(success), components=components, info=info
+        )
 
     async def _state(self) -> tuple[bool, float, str]:
         from playwright.async_api import Error
@@ -212,8 +223,8 @@ class MiniWoBEnvironment:
     async def _screenshot(self) -> bytes | None:
         if not self.options.screenshots:
             return None
-        clip = {"x": 0, "y": 0, "width": 160, "height": 210}
-        picture: bytes = await self._run(self.slot.page.screenshot(clip=clip), "taking a screenshot")
+        shot = self.slot.page.screenshot(clip={"x": 0, "y": 0, "width": 160, "height": 210})
+        picture: bytes = await self._run(shot, "taking a screenshot")
         return picture
 
 
@@ -256,7 +267,14 @@ class MiniWoBTasks:
 
 
 def tasks(
-    names: Sequence[str] = ("click-test-2", "click-button", "click-link", "click-tab", "enter-text", "focus-text"),
+    names: Sequence[str] = (
+        "click-test-2",
+        "click-button",
+        "click-link",
+        "click-tab",
+        "enter-text",
+        "focus-text",
+    ),
     *,
     train: int = 64,
     dev: int = 16,
@@ -284,6 +302,10 @@ def tasks(
     chosen = Options(**options)
     if not 0 <= chosen.format_weight <= 1:
         raise ConfigError(f"format_weight = {chosen.format_weight} is not between 0 and 1")
+    if chosen.max_turns is not None and chosen.max_turns < 1:
+        raise ConfigError(f"max_turns = {chosen.max_turns}: an episode has at least one turn")
+    if chosen.step_timeout_s <= 0:
+        raise ConfigError(f"step_timeout_s = {chosen.step_timeout_s} is no time at all")
     return MiniWoBTasks(list(dict.fromkeys(names)), counts, chosen)
 
 

@@ -26,8 +26,26 @@ HIDDEN_NAME = "coevo:hidden"
 INIT_SCRIPT = files("webarena").joinpath("page.js").read_text(encoding="utf-8")
 
 ACTIONABLE = frozenset(
-    "button checkbox combobox gridcell link listbox menuitem menuitemcheckbox menuitemradio option radio searchbox"
-    " slider spinbutton switch tab textbox treeitem".split()
+    {
+        "button",
+        "checkbox",
+        "combobox",
+        "gridcell",
+        "link",
+        "listbox",
+        "menuitem",
+        "menuitemcheckbox",
+        "menuitemradio",
+        "option",
+        "radio",
+        "searchbox",
+        "slider",
+        "spinbutton",
+        "switch",
+        "tab",
+        "textbox",
+        "treeitem",
+    }
 )
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider"})
 LABELLED = FIELDS | {"listbox", "checkbox", "radio", "switch"}
@@ -37,7 +55,9 @@ STATES = ("checked", "selected", "pressed", "expanded", "disabled")
 
 Box = tuple[int, int, int, int]
 
-_KEY = re.compile(r'^(?P<role>[A-Za-z]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<attributes>(?: \[[^\]]*\])*)$', re.S)
+_KEY = re.compile(
+    r'^(?P<role>[A-Za-z]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<attributes>(?: \[[^\]]*\])*)$', re.S
+)
 _ATTRIBUTE = re.compile(r" \[([a-z-]+)(?:=([^\]]*))?\]")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
@@ -115,6 +135,8 @@ def parse_snapshot(snapshot: str) -> list[Node]:
             node = Node("text", text=_scalar(body[6:]))
         else:
             node = _element(body)
+            if any(above.role == "iframe" for _, above in stack):
+                node.box = None  # it counts from the frame's corner
             stack.append((depth, node))
         (parent.children if parent is not None else roots).append(node)
     return roots
@@ -127,7 +149,9 @@ def _element(body: str) -> Node:
         return Node("text", text=body)
     attributes = dict(_ATTRIBUTE.findall(match["attributes"]))
     name = _unescape(match["name"][1:-1]) if match["name"] else ""
-    states = {state: attributes[state] or "true" for state in (*STATES, "active", "level") if state in attributes}
+    states = {
+        state: attributes[state] or "true" for state in (*STATES, "active", "level") if state in attributes
+    }
     properties = {"cursor": attributes["cursor"]} if "cursor" in attributes else {}
     x, y, width, height = map(int, attributes["box"].split(",")) if "box" in attributes else (0, 0, 0, 0)
     box = (x, y, width, height) if width and height else None
@@ -185,7 +209,9 @@ def compact(nodes: Sequence[Node], *, max_lines: int = 120, max_text: int = 160)
 
     def element(node: Node, name: str, value: str = "", options: tuple[str, ...] = ()) -> None:
         states = tuple(state for state in STATES if state in node.states)
-        item = Element(len(elements) + 1, node.role, _cut(name, max_text), node.ref, states, value, options, node.box)
+        item = Element(
+            len(elements) + 1, node.role, _cut(name, max_text), node.ref, states, value, options, node.box
+        )
         elements.append(item)
         if lines and item.role in LABELLED and lines[-1].strip(" :*") == item.name.strip(" :*"):
             lines.pop()  # the text that labels it
@@ -223,7 +249,12 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
                 yield node
         elif node.role in ACTIONABLE and (node.ref or "disabled" in node.states):
             inner = list(_flat([child for child in node.children if _has_actionable(child)]))
-            if inner and not node.name and node.role in COMPOSED and {child.role for child in inner} == {"link"}:
+            if (
+                inner
+                and not node.name
+                and node.role in COMPOSED
+                and {child.role for child in inner} == {"link"}
+            ):
                 node.name, inner = node.words(), []
             if node.name or not inner:
                 yield node
@@ -233,7 +264,9 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
             yield Node("text", text=" | ".join(cell for cell in cells if cell) or node.name)
         elif node.role in NAMED_ONLY and node.name:
             yield Node(node.role, node.name)
-            yield from _flat([child for child in node.children if child.role != "text" or child.text not in node.name])
+            yield from _flat(
+                [child for child in node.children if child.role != "text" or child.text not in node.name]
+            )
         else:
             if node.properties.get("cursor") == "pointer" and node.ref:
                 yield Node("button", node.words(), ref=node.ref, box=node.box)
@@ -244,7 +277,9 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _has_actionable(node: Node) -> bool:
-    return (node.role in ACTIONABLE and bool(node.ref)) or any(_has_actionable(child) for child in node.children)
+    return (node.role in ACTIONABLE and bool(node.ref)) or any(
+        _has_actionable(child) for child in node.children
+    )
 
 
 def _options(node: Node) -> list[Node]:
@@ -259,7 +294,9 @@ def _options(node: Node) -> list[Node]:
 
 def _repeats(text: str, elements: Sequence[Element], lines: Sequence[str]) -> bool:
     """Whether a text only repeats the label of the element in the line before it."""
-    return bool(elements and lines and lines[-1] == _line(elements[-1]) and text.strip(" :*") == elements[-1].name)
+    return bool(
+        elements and lines and lines[-1] == _line(elements[-1]) and text.strip(" :*") == elements[-1].name
+    )
 
 
 def _cut(text: str, limit: int) -> str:
@@ -289,4 +326,6 @@ def _line(element: Element) -> str:
 
 async def observe(page: Page, *, timeout_ms: float) -> PageView:
     """The current view of `page`. Playwright's errors pass through."""
-    return compact(parse_snapshot(await page.locator("body").aria_snapshot(mode="ai", boxes=True, timeout=timeout_ms)))
+    return compact(
+        parse_snapshot(await page.locator("body").aria_snapshot(mode="ai", boxes=True, timeout=timeout_ms))
+    )

@@ -13,7 +13,7 @@
     pink: [255, 192, 203], magenta: [255, 0, 255], cyan: [0, 255, 255], brown: [165, 42, 42], olive: [128, 128, 0],
     navy: [0, 0, 128],
   };
-  const ON_STATE = /^(selected|active|checked|pressed|on|clicked|highlighted|starred|liked)$/i;
+  const ON_STATE = /^(selected|active|checked|pressed|push|on|clicked|highlighted|starred|liked)$/i;
   const HIDDEN = "coevo:hidden";
   const LONGEST_TRACKED_TIMER_MS = 600;
 
@@ -256,7 +256,7 @@
       stamp(element, role, label, [...element.classList].some((token) => ON_STATE.test(token)));
     }
     for (const element of document.body.querySelectorAll("button,a[href],[role=button]")) {
-      if (!clean(element.innerText) && !element.title && !element.querySelector("img[alt]")) stamp(element, null, fallbackName(element));
+      if (!(element instanceof SVGElement) && !clean(element.innerText) && !element.title && !element.querySelector("img[alt]")) stamp(element, null, fallbackName(element));
     }
     for (const field of document.body.querySelectorAll("input,select,textarea")) nameField(field);
   }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coevo.env import Environment, Task
 from coevo.errors import WorldError
@@ -48,16 +48,18 @@ class Slot:
         from playwright.async_api import Error
 
         task = asyncio.ensure_future(work)
+        watched: set[asyncio.Future[Any]] = {task, self._gone}
         finished = False
         try:
-            await asyncio.wait({task, self._gone}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(watched, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 finished = True
                 return await task
             if self._gone.done():
                 raise WorldError(f"{what}: {self._gone.result()}")
             raise WorldError(
-                f"{what}: the page did not answer within {timeout_s:g} s", hint="raise step_timeout_s if pages are slow"
+                f"{what}: the page did not answer within {timeout_s:g} s",
+                hint="raise step_timeout_s if pages are slow",
             )
         except Error as error:
             await asyncio.sleep(0)  # the crash event may be queued behind the error it caused
@@ -74,7 +76,10 @@ class Slot:
 
 def _is_loss(error: Exception) -> bool:
     text = str(error)
-    return any(sign in text for sign in ("Target page, context or browser has been closed", "crashed", "Connection closed"))
+    return any(
+        sign in text
+        for sign in ("Target page, context or browser has been closed", "crashed", "Connection closed")
+    )
 
 
 class PooledEnvironment(Environment, Protocol):

@@ -11,7 +11,10 @@ from coevo.cli.common import database_option, json_option, open_store, print_jso
 
 @click.group()
 def db() -> None:
-    """Look into the trajectory database: one SQLite file, made to be queried by hand."""
+    """Look into the trajectory database.
+
+    It is one SQLite file, made to be queried by hand.
+    """
 
 
 @db.command()

@@ -13,9 +13,10 @@ from coevo.cli.common import console, json_option, print_json
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 def init(directory: Path) -> None:
-    """Copy the starter agents, skills and experiment files into DIRECTORY.
+    """Copy the starter set into DIRECTORY.
 
-    Files that are there already are left alone unless they are the same.
+    That is agents, skills and experiment files; they are yours to change. A file that is there already and differs is an
+    error, and then nothing is written.
 
     \b
     coevo init work
@@ -34,9 +35,9 @@ def init(directory: Path) -> None:
 @click.option("--quick", is_flag=True, help="Leave out what loads the model or starts the world.")
 @json_option
 def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) -> None:
-    """Probe everything the experiment in FILE needs, before anything is spent.
+    """Probe what an experiment needs.
 
-    Files, agent graph, skill, tasks, disk, the world (browser) and the model are tried, and one episode is run; it goes
+    Nothing is spent before everything is known to work: files, agent graph, skill, tasks, disk, the world (browser) and the model are tried, and one episode is run; it goes
     to a database of its own that is thrown away. Exits with 1 if something is missing.
 
     \b
@@ -62,7 +63,7 @@ def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) ->
 @click.option("--new", is_flag=True, help="Start another run even if this experiment has one.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only how it ended.")
 def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
-    """Run the experiment in FILE, or continue it where it stopped.
+    """Run an experiment, or continue it.
 
     A run is continued when experiment, agent file and seed skill are the same as before; no finished episode is run
     twice. Ctrl-C stops when the running episodes are stored, Ctrl-C again at once. KEY=VALUE changes a value of the file.

@@ -33,9 +33,9 @@ def eval_run(
     database: str,
     as_json: bool,
 ) -> None:
-    """Measure {base, evolved weights} × {seed, evolved skill} of RUN on held-out tasks.
+    """Measure a run on held-out tasks.
 
-    Episodes that are there already are used; more tasks or repeats add to them. Weights are rebuilt from the run's
+    The arms are {base, evolved weights} × {seed, evolved skill}. Episodes that are there already are used; more tasks or repeats add to them. Weights are rebuilt from the run's
     updates and held against its checksum.
 
     \b
@@ -45,15 +45,18 @@ def eval_run(
     import asyncio
     import sys
 
-    from coevo.loop.again import evaluate_run
+    from coevo.loop import RunStopped, evaluate_run
     from coevo.progress import Progress, make_progress
 
     progress = Progress() if as_json else make_progress(sys.stdout)
-    rows = asyncio.run(
-        evaluate_run(
-            database, run_id, arms=arms, split=split, tasks=tasks, repeats=repeats, progress=progress
-        )
+    work = evaluate_run(
+        database, run_id, arms=arms, split=split, tasks=tasks, repeats=repeats, progress=progress
     )
+    try:
+        rows = asyncio.run(work)
+    except (RunStopped, asyncio.CancelledError):
+        click.echo("stopped; the same command continues", err=True)
+        sys.exit(130)
     columns = ("arm", "split", "episodes", "invalid", "mean", "lower", "upper", "success_rate")
     print_rows(rows, columns, as_json=as_json, empty="nothing was measured")
 
@@ -65,7 +68,10 @@ def eval_run(
 @database_option
 @json_option
 def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_json: bool) -> None:
-    """Show what RUN (left out: the newest) achieved: rewards, skill versions, and the grid with 95 % intervals.
+    """Show what a run achieved.
+
+    Rewards over generations, skill versions with their verdicts, and the grid {base, evolved weights} × {seed, evolved
+    skill} with 95 % intervals of the paired differences. RUN left out: the newest.
 
     \b
     coevo report
@@ -98,7 +104,7 @@ def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_j
 @database_option
 @json_option
 def runs(database: str, as_json: bool) -> None:
-    """List all runs of the database, newest first.
+    """List all runs, newest first.
 
     \b
     coevo runs --json
@@ -120,7 +126,9 @@ def runs(database: str, as_json: bool) -> None:
 @database_option
 @json_option
 def show(ident: str, database: str, as_json: bool) -> None:
-    """Show a run, an episode, a model call or a skill version by its ID, or by a beginning that fits only one.
+    """Show whatever has an ID.
+
+    A run, an episode, a model call or a skill version; a beginning of the ID is enough if it fits only one.
 
     \b
     coevo show miniwob-1             the run
@@ -143,7 +151,7 @@ def show(ident: str, database: str, as_json: bool) -> None:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @database_option
 def export(run_id: str, directory: Path, database: str) -> None:
-    """Write the evolved weights of RUN to DIRECTORY as a Hugging Face model.
+    """Write evolved weights as a Hugging Face model.
 
     They are rebuilt from the base checkpoint and the run's updates, and held against the run's checksum. The evolved
     skill is written by `coevo skills export`.
@@ -153,7 +161,7 @@ def export(run_id: str, directory: Path, database: str) -> None:
     """
     import asyncio
 
-    from coevo.loop.again import export_run
+    from coevo.loop import export_run
 
     row: dict[str, Any] = asyncio.run(export_run(database, run_id, directory))
     click.echo(f"wrote {directory}: weights of {row['run']} after {row['weights_step']} updates")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def skills() -> None:
-    """List, read, compare and export the versions of skills that runs made."""
+    """List, read, compare and export skill versions."""
 
 
 @skills.command("list")

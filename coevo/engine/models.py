@@ -224,3 +224,7 @@ def _quiet() -> None:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+if __name__ == "__main__":
+    print(f"{BUILTIN}: {fetch_builtin()}")

@@ -1,17 +1,23 @@
 """The co-evolution loop: a LangGraph graph in which skill and weights evolve from the same rollouts."""
 
+from coevo.loop.again import evaluate_run, export_run
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
 from coevo.loop.resources import Resources, open_resources
 from coevo.loop.run import RunResult, experiment_of, open_context, run_experiment
+from coevo.loop.stop import RunStopped, StopSignal
 
 __all__ = [
     "LoopContext",
     "LoopState",
     "Resources",
     "RunResult",
+    "RunStopped",
+    "StopSignal",
     "build_loop",
+    "evaluate_run",
     "experiment_of",
+    "export_run",
     "open_context",
     "open_resources",
     "run_experiment",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coevo.grid import ARMS, canonical
@@ -68,6 +68,8 @@ async def measure(
     every = [spec for group in specs.values() for spec in group]
     if not context.rollouts.complete(every):
         await context.weights.at(arms[0].weights_step)
+    elif all(_measured(context, generation, arm.label + suffix, split) for arm in arms):
+        return
     names = ", ".join(arm.label + suffix for arm in arms)
     await context.rollouts.run(
         every, context.skills.bodies(*(arm.skill_version for arm in arms)), label=f"evaluate {names}"
@@ -76,6 +78,7 @@ async def measure(
     with context.store.group():
         for arm in arms:
             mine = [row for key, row in rows.items() if key.arm == arm.label + suffix]
+            summary = _summary(mine, context.experiment.seed)
             context.store.put(
                 "evaluations",
                 {
@@ -87,13 +90,16 @@ async def measure(
                     "skill_version": arm.skill_version,
                     "seconds": time.monotonic() - started,
                     "created_at": now(),
-                    **_summary(mine, context.experiment.seed),
+                    **summary,
                 },
             )
-            context.progress.note(
-                f"{arm.label + suffix} on {split}: {_sentence(mine, context.experiment.seed)}"
-            )
+            context.progress.note(f"{arm.label + suffix} on {split}: {_sentence(summary)}")
     await context.store.flush()
+
+
+def _measured(context: LoopContext, generation: int, arm: str, split: str) -> bool:
+    sql = "SELECT 1 FROM evaluations WHERE run = ? AND generation = ? AND arm = ? AND split = ?"
+    return bool(context.store.query(sql, (context.run, generation, arm, split)))
 
 
 def _summary(rows: Sequence[EpisodeRow], seed: int) -> dict[str, float | int | None]:
@@ -107,8 +113,7 @@ def _summary(rows: Sequence[EpisodeRow], seed: int) -> dict[str, float | int | N
     return values
 
 
-def _sentence(rows: Sequence[EpisodeRow], seed: int) -> str:
-    summary = _summary(rows, seed)
+def _sentence(summary: Mapping[str, float | int | None]) -> str:
     if not summary["episodes"]:
         return "no valid episode"
     invalid = f", {summary['invalid']} invalid" if summary["invalid"] else ""

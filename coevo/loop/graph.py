@@ -36,6 +36,9 @@ from coevo.store.queries import episodes
 
 Loop = Runtime[LoopContext]
 
+FLAT_SPREAD = 0.02
+"""A standard deviation of the members' rewards below this is told to the person: there is little to learn from."""
+
 
 async def baseline(state: LoopState, runtime: Loop) -> dict[str, Any]:
     """Base weights with the seed skill on the held-out tasks, before anything moves."""
@@ -106,6 +109,11 @@ async def es_update(state: LoopState, runtime: Loop) -> dict[str, Any]:
             seconds=_generation_seconds(context, generation),
         )
     )
+    if result.std is not None and result.std < FLAT_SPREAD and planned.moves_weights:
+        context.progress.note(
+            f"members hardly differ (spread {result.std:.3f}): a larger es.sigma, or tasks that are neither always nor"
+            " never solved, give the update something to go by"
+        )
     return {}
 
 

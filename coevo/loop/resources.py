@@ -21,7 +21,7 @@ from coevo.engine import load_engine
 from coevo.engine.base import Engine
 from coevo.env import TaskSet
 from coevo.errors import CoevoError, ConfigError
-from coevo.skill import SkillDocument
+from coevo.skill import Analyst, MinerAnalyst, SkillDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,20 @@ def load_model(experiment: Experiment) -> Engine:
         engine: Engine = factory(experiment.model_id, noise=experiment.noise_spec(), **options)
         return engine
     return load_engine(experiment.model_id, engine=table.engine, noise=experiment.noise_spec(), **options)
+
+
+def load_analyst(experiment: Experiment) -> Analyst:
+    """The analyst that `skill.analyst` names: `miner`, or a factory of your own without arguments. Raises ConfigError."""
+    name = experiment.skill.analyst
+    if name == "miner":
+        return MinerAnalyst()
+    if ":" not in name:
+        raise ConfigError(
+            f"skill.analyst = {name!r} is not known",
+            hint="known analysts: miner, or your own as module:factory",
+        )
+    analyst: Analyst = load_object("skill.analyst", experiment.find_target("skill.analyst", name))()
+    return analyst
 
 
 def load_object(key: str, spec: str) -> Callable[..., Any]:

@@ -48,8 +48,8 @@ class Rollouts:
         """The finished episodes of `specs`, which share a run, phase and generation; `skills` maps versions to text.
 
         Finished ones are taken from the database. An invalid episode is tried `retries` more times and then stays
-        invalid. Raises RunStopped (everything finished is stored), WorldError or EngineError when not one episode was
-        valid, StoreError when the database cannot take more.
+        invalid. Raises RunStopped (everything finished is stored), WorldError when not one episode was valid,
+        EngineError when the engine failed an episode in every attempt, StoreError when the database cannot take more.
         """
         first = specs[0]
         wanted = {key_of(spec): spec for spec in specs}
@@ -64,12 +64,10 @@ class Rollouts:
             stored = episode_rows(self.store, first.run, first.phase, first.generation)
         rows = {key: stored[key] for key in wanted}
         if not any(row.valid for row in rows.values()):
-            (category, text), _ = Counter((row.category, row.error) for row in rows.values()).most_common(1)[
-                0
-            ]
-            raise (EngineError if category == "engine_error" else WorldError)(
-                f"{label}: all {len(rows)} episodes were invalid; most often: {text or category}",
-                hint="`coevo check FILE` probes model, browser and tasks; then run the same command again to continue",
+            reason, _ = Counter(row.error or row.category for row in rows.values()).most_common(1)[0]
+            raise WorldError(
+                f"{label}: all {len(rows)} episodes were invalid; most often: {reason}",
+                hint="`coevo check FILE` probes browser and tasks; then run the same command again to continue",
             )
         return rows
 
@@ -118,6 +116,11 @@ class Rollouts:
                 )
                 if result.outcome is not Outcome.INVALID:
                     break
+            if result.category == "engine_error":
+                raise EngineError(
+                    f"the engine failed on task {spec.task.id}: {result.error}",
+                    hint="when that is mended, run the same command again: it continues",
+                )
             self.progress.episode(result.outcome, result.reward)
 
 

@@ -57,10 +57,14 @@ class AppliedStep:
 
 
 def episode_rows(store: Store, run: str, phase: str, generation: int | None) -> dict[EpisodeKey, EpisodeRow]:
-    """Finished episodes of a phase of a generation: the valid attempt where there is one, else the last."""
+    """Finished episodes of a phase of a generation: the valid attempt where there is one, else the last.
+
+    Attempts in which the engine failed are no finding about anything: they are left out, and so run again.
+    """
     rows = store.query(
         "SELECT id, member, arm, task, seed, attempt, outcome, reward, category, error, prompt_tokens, completion_tokens"
-        " FROM episodes WHERE run = ? AND phase = ? AND generation IS ? AND status = 'finished' ORDER BY attempt",
+        " FROM episodes WHERE run = ? AND phase = ? AND generation IS ? AND status = 'finished'"
+        " AND coalesce(category, '') != 'engine_error' ORDER BY attempt",
         (run, phase, generation),
     )
     found: dict[EpisodeKey, EpisodeRow] = {}

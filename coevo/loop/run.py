@@ -20,10 +20,10 @@ from coevo.errors import CoevoError, EngineError, StoreError
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
 from coevo.loop.lock import RunLock, allocating
-from coevo.loop.resources import Resources, content_of, open_resources, provenance
+from coevo.loop.resources import Resources, content_of, load_analyst, open_resources, provenance
 from coevo.loop.rollout import Rollouts
 from coevo.loop.rows import generations_done
-from coevo.loop.skills import SkillLedger, make_analyst, now
+from coevo.loop.skills import SkillLedger, now
 from coevo.loop.stop import RunStopped, StopSignal
 from coevo.loop.weights import Weights
 from coevo.progress import Progress
@@ -105,7 +105,7 @@ async def open_context(
                 progress=progress,
             ),
             skills=skills,
-            analyst=make_analyst(experiment.skill.analyst),
+            analyst=load_analyst(experiment),
             train=task_set.tasks("train"),
             dev=task_set.tasks("dev"),
             held_out=task_set.tasks(experiment.evaluate.split),
@@ -198,7 +198,11 @@ async def _execute(
             f"run {run} stopped: {error}", hint="free disk space and run the same command again: it continues"
         ) from error
     except Exception as error:
-        await _end(store, run, "failed", error)
+        if _began(store, run):
+            await _end(store, run, "failed", error)
+        else:  # a wrong name or a missing model is not a run
+            store.delete("runs", {"id": run})
+            await store.flush()
         raise
     finally:
         if owned is not None:
@@ -253,6 +257,11 @@ async def _close_pool(pool: EnvironmentPool, progress: Progress) -> None:
         await pool.close()
     except CoevoError as error:
         progress.note(f"closing the environments failed: {error.message}")
+
+
+def _began(store: Store, run: str) -> bool:
+    sql = "SELECT json_extract(provenance, '$.base_checksum') AS begun FROM runs WHERE id = ?"
+    return store.query(sql, (run,))[0]["begun"] is not None
 
 
 async def _end(store: Store, run: str, status: str, error: BaseException | None) -> None:

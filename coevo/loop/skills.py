@@ -7,25 +7,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from coevo.errors import ConfigError, SkillError
-from coevo.skill import Budgets, MinerAnalyst, Proposal, SkillDocument
+from coevo.errors import SkillError
+from coevo.skill import Budgets, Proposal, SkillDocument
 
 if TYPE_CHECKING:
     from coevo.config import SkillTable
-    from coevo.skill import Analyst, GateDecision
+    from coevo.skill import GateDecision
     from coevo.store import Store
 
 
 def now() -> str:
     """UTC, ISO 8601, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def make_analyst(name: str) -> Analyst:
-    """The analyst an experiment names. Raises ConfigError."""
-    if name == "miner":
-        return MinerAnalyst()
-    raise ConfigError(f"skill.analyst = {name!r} is not known", hint="known analysts: miner")
 
 
 def budgets(table: SkillTable) -> Budgets:

@@ -6,11 +6,12 @@ import contextlib
 import sqlite3
 import time
 from pathlib import Path
-
-from sqlite_utils import Database
+from typing import TYPE_CHECKING
 
 from coevo.errors import StoreError
-from coevo.store.migrations import MIGRATIONS
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database, Migrations
 
 BUSY_TIMEOUT_S = 60.0
 """How long a write waits for another process that is writing."""
@@ -41,7 +42,9 @@ def connect_writer(path: Path, *, create: bool = True) -> sqlite3.Connection:
     connection = _connect(path, f"{path.absolute().as_uri()}?mode=rwc")
     try:
         _check(connection, path, empty_is_fine=True)
-        connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")  # of no effect on a file that has a size already
+        connection.execute(
+            f"PRAGMA page_size={_PAGE_BYTES}"
+        )  # of no effect on a file that has a size already
         _retry_locked(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -50,7 +53,8 @@ def connect_writer(path: Path, *, create: bool = True) -> sqlite3.Connection:
         # then finds nothing to do.
         connection.execute("BEGIN IMMEDIATE")
         try:
-            MIGRATIONS.apply(Database(connection))
+            migrations, database = _migrations(connection)
+            migrations.apply(database)
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -71,7 +75,8 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     connection = _connect(path, f"{path.absolute().as_uri()}?mode=ro")
     try:
         _check(connection, path, empty_is_fine=False)
-        if MIGRATIONS.pending(Database(connection)):
+        migrations, database = _migrations(connection)
+        if migrations.pending(database):
             raise StoreError(
                 f"{path} was written by an older coevo",
                 hint="open it once for writing (any `coevo run` or `coevo eval` on it does) to bring it up to date",
@@ -123,9 +128,8 @@ def _check(connection: sqlite3.Connection, path: Path, *, empty_is_fine: bool) -
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables and empty_is_fine:
         return
-    applied: set[str] = set()
-    if MIGRATIONS.migrations_table in tables:
-        applied = {migration.name for migration in MIGRATIONS.applied(Database(connection))}
+    migrations, database = _migrations(connection)
+    applied = {migration.name for migration in migrations.applied(database)}
     if not applied:
         raise StoreError(
             f"{path} is a SQLite file, but not a coevo database", hint="name another file with `database = …`"
@@ -138,9 +142,19 @@ def _check(connection: sqlite3.Connection, path: Path, *, empty_is_fine: bool) -
         )
 
 
+def _migrations(connection: sqlite3.Connection) -> tuple[Migrations, Database]:
+    # Imported here because sqlite-utils imports numpy where there is one, and not every command opens a database.
+    from sqlite_utils import Database
+
+    from coevo.store.migrations import MIGRATIONS
+
+    return MIGRATIONS, Database(connection)
+
+
 def _known_migrations() -> set[str]:
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
-        return {migration.name for migration in MIGRATIONS.pending(Database(empty))}
+        migrations, database = _migrations(empty)
+        return {migration.name for migration in migrations.pending(database)}
 
 
 def _missing(path: Path) -> StoreError:

@@ -380,7 +380,7 @@ class _Writer:
 
     def _write(self, statements: _Unit) -> None:
         try:
-            # IMMEDIATE: a transaction that starts as a reader cannot wait for another writer when it comes to write.
+            # IMMEDIATE waits for other processes' writes here, where waiting is always allowed.
             self._connection.execute("BEGIN IMMEDIATE")
             for sql, same in groupby(statements, key=lambda statement: statement[0]):
                 self._connection.executemany(sql, (params for _, params in same))
