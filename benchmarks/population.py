@@ -23,7 +23,7 @@ from coevo.engine.models import BUILTIN
 from coevo.engine.noise import quantise_coefficients
 from coevo.skill import SkillDocument
 
-NAMES = "Blue Shirt,Desk Lamp,Running Shoes,Water Bottle,Wool Blanket,Garden Hose,Yoga Mat,Chess Set".split(",")
+NAMES = ["Blue Shirt", "Desk Lamp", "Running Shoes", "Water Bottle", "Wool Blanket", "Garden Hose", "Yoga Mat", "Chess Set"]
 SKILL = SkillDocument.load(Path(__file__).parents[1] / "skills" / "web").body
 
 
@@ -87,7 +87,9 @@ async def timed(engine: Any, work: list[Request]) -> tuple[float, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default=BUILTIN)
     parser.add_argument("--members", type=int, default=16)
     parser.add_argument("--tasks", type=int, default=8)
@@ -99,15 +101,21 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     engine = found["engine"]
-    print(f"{options.members} members × {options.tasks} tasks, {engine['dtype']}, {engine['threads']} threads, "
-          f"load average {found['load_average']}")
+    print(
+        f"{options.members} members × {options.tasks} tasks, {engine['dtype']}, {engine['threads']} threads, "
+        f"load average {found['load_average']}"
+    )
     for scope in ("all layers", "upper third"):
         for label, row in found[scope].items():
-            print(f"{scope:12} {label:18} batched {row['batched_tokens_s']:7.0f} tokens/s   one at a time "
-                  f"{row['one_at_a_time_tokens_s']:7.0f} tokens/s   ratio {row['ratio']:.2f}")
+            print(
+                f"{scope:12} {label:18} batched {row['batched_tokens_s']:7.0f} tokens/s   one at a time "
+                f"{row['one_at_a_time_tokens_s']:7.0f} tokens/s   ratio {row['ratio']:.2f}"
+            )
     allowed = 1.1 * (found["inference_peak_mb"])
-    print(f"peak memory: inference (with the fp32 master of {found['master_mb']:.0f} MB) {found['inference_peak_mb']:.0f} MB, "
-          f"training {found['training_peak_mb']:.0f} MB, bound {allowed:.0f} MB")
+    print(
+        f"peak memory: inference (with the fp32 master of {found['master_mb']:.0f} MB) {found['inference_peak_mb']:.0f} MB, "
+        f"training {found['training_peak_mb']:.0f} MB, bound {allowed:.0f} MB"
+    )
 
 
 if __name__ == "__main__":

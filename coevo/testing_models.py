@@ -11,6 +11,8 @@ CHAT_TEMPLATE = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+
+
 @cache
 def _temporary() -> Path:
     holder = tempfile.TemporaryDirectory(prefix="coevo-tiny-")

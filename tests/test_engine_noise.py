@@ -37,7 +37,9 @@ def test_moments_of_a_long_stream_are_those_of_the_standard_normal() -> None:
 
 def test_philox_words_come_from_the_published_generator() -> None:
     """Known answer of Philox4x64-10 for counter 0 and key 0 (Random123 test vectors, kat_vectors)."""
-    generator = np.random.Philox(key=np.zeros(2, dtype=np.uint64), counter=np.array([0, 0, 0, 0], dtype=np.uint64))
+    generator = np.random.Philox(
+        key=np.zeros(2, dtype=np.uint64), counter=np.array([0, 0, 0, 0], dtype=np.uint64)
+    )
     # NumPy steps the counter before it draws, so its first words are those of counter 1; the vector is for counter 0
     generator.state = {
         **generator.state,
@@ -54,7 +56,9 @@ def test_any_part_of_a_stream_can_be_drawn_alone() -> None:
 
 
 def test_noise_of_two_tensors_or_two_seeds_is_uncorrelated() -> None:
-    streams = [normals(seed, name, 40_000) for seed in (1, 2) for name in ("a", "b", "model.layers.0.q_proj.weight")]
+    streams = [
+        normals(seed, name, 40_000) for seed in (1, 2) for name in ("a", "b", "model.layers.0.q_proj.weight")
+    ]
     correlation = np.corrcoef(np.stack(streams)) - np.eye(len(streams))
     assert np.abs(correlation).max() < 5 / math.sqrt(40_000)
 
@@ -74,7 +78,9 @@ def test_sum_does_not_depend_on_order_or_on_row_blocks(spec: NoiseSpec) -> None:
     z = quantise_coefficients(np.random.default_rng(0).normal(size=40).tolist())
     total = accumulate(spec, seeds, z, "w", (50, 30))
     backwards = accumulate(spec, seeds[::-1], z[::-1], "w", (50, 30))
-    blocks = torch.cat([accumulate(spec, seeds, z, "w", (50, 30), rows) for rows in row_blocks((50, 30), limit=200)])
+    blocks = torch.cat(
+        [accumulate(spec, seeds, z, "w", (50, 30), rows) for rows in row_blocks((50, 30), limit=200)]
+    )
     assert torch.equal(total, backwards)
     assert torch.equal(total, blocks)
 

@@ -35,7 +35,9 @@ async def load(model_dir: Path) -> AsyncIterator[Load]:
     engines: list[Engine] = []
 
     def make(noise: NoiseSpec = LOWRANK, **options: Any) -> Any:
-        engines.append(load_engine(str(model_dir), noise=noise, **{"dtype": "float32", "threads": 1, **options}))
+        engines.append(
+            load_engine(str(model_dir), noise=noise, **{"dtype": "float32", "threads": 1, **options})
+        )
         return engines[-1]
 
     yield make
@@ -44,7 +46,10 @@ async def load(model_dir: Path) -> AsyncIterator[Load]:
 
 
 def ask(text: str, member: Perturbation | None = None, **sampling: Any) -> Request:
-    messages = ({"role": "system", "content": "Answer with one action, please."}, {"role": "user", "content": text})
+    messages = (
+        {"role": "system", "content": "Answer with one action, please."},
+        {"role": "user", "content": text},
+    )
     return Request(messages, Sampling(**{"max_tokens": 8, **sampling}), member)
 
 
@@ -88,7 +93,10 @@ async def test_update_is_the_sum_written_in_the_contract(load: Load) -> None:
     square = 0.0
     for name in engine.weights.names:
         theta0 = base.weights._master[name].double()
-        total = sum(z * epsilon(LOWRANK, s, name, theta0.shape).double() for s, z in zip(step.seeds, step.coefficients))
+        total = sum(
+            z * epsilon(LOWRANK, s, name, theta0.shape).double()
+            for s, z in zip(step.seeds, step.coefficients, strict=True)
+        )
         wanted = theta0 + step.alpha / step.population * engine.weights.scales[name] * total
         assert torch.allclose(engine.weights._master[name].double(), wanted, atol=1e-7)
         square += float((engine.weights._master[name].double() - theta0).square().sum())
@@ -107,7 +115,9 @@ def logits_of(engine: Any, prompts: list[Prompt]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("noise", [LOWRANK, UPPER], ids=["all layers", "shared trunk"])
-async def test_population_in_one_batch_gives_the_logits_of_explicitly_perturbed_weights(load: Load, noise: NoiseSpec) -> None:
+async def test_population_in_one_batch_gives_the_logits_of_explicitly_perturbed_weights(
+    load: Load, noise: NoiseSpec
+) -> None:
     """fp32: agreement to 1e-4 of the logits' spread. Not bit-equal, because x(W + σbaᵀ)ᵀ and xWᵀ + σ(xa)b round in
     different places."""
     together, alone = load(noise, population="batched"), load(noise, population="sequential")
@@ -242,7 +252,9 @@ async def test_too_long_a_prompt_loses_its_oldest_observation_never_the_task(loa
         await engine.generate([replace(request, messages=({"role": "user", "content": "t" * 600},))])
 
 
-async def test_exported_model_loads_in_plain_transformers_with_the_same_logits(load: Load, tmp_path: Path) -> None:
+async def test_exported_model_loads_in_plain_transformers_with_the_same_logits(
+    load: Load, tmp_path: Path
+) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     engine = load()

@@ -139,7 +139,7 @@ async def test_a_standing_rule_gives_way_to_its_opposite() -> None:
 
 async def test_examples_look_like_the_prompt_and_stay_short() -> None:
     rows = population("click [2]")
-    edits = await MinerAnalyst(other_lines=2).analyse(SEED, select(rows))
+    edits = await MinerAnalyst(lead=True).analyse(SEED, select(rows))
     examples = [edit for edit in edits if edit.kind == "example"]
     assert examples
     for edit in examples:
@@ -162,7 +162,7 @@ async def test_the_right_element_is_not_always_in_one_place() -> None:
         )
         for n in range(12)
     ]
-    edits = await MinerAnalyst(lead=False).analyse(SEED, select(rows))
+    edits = await MinerAnalyst().analyse(SEED, select(rows))
     assert len({edit.text.split("\n").index("button 'B5' [5]") for edit in edits}) > 1
 
 
@@ -211,7 +211,8 @@ async def test_alternatives_come_in_order_and_within_budgets() -> None:
     full = proposals[0].document.section("Examples")
     assert full is not None
     assert "type 'Name' 'Ada'" in full.text
-    assert "Click the element that the task names:" in full.text
+    assert "click 'Submit'" in full.text
+    assert "Task: Click the button" in full.text
 
 
 def population_of_forms(tasks: int) -> list[EpisodeRecord]:

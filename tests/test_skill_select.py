@@ -42,7 +42,7 @@ populations = st.lists(records, max_size=16, unique_by=lambda record: record.id)
 
 
 @given(populations, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_episode_is_used_or_left_out_with_a_reason(
     population: list[EpisodeRecord], random: random.Random
 ) -> None:

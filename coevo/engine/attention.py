@@ -53,7 +53,8 @@ class Sequences:
         self._stem_lengths = torch.tensor(starts, device=device)
         self.filled = torch.tensor(self.lengths, device=device)
         self.positions = torch.tensor(
-            [start + t for start, n in zip(starts, self.lengths, strict=True) for t in range(n)], device=device
+            [start + t for start, n in zip(starts, self.lengths, strict=True) for t in range(n)],
+            device=device,
         )
         self._row = torch.tensor([row for row, n in enumerate(self.lengths) for _ in range(n)], device=device)
         self._column = torch.tensor([t for n in self.lengths for t in range(n)], device=device)
@@ -70,7 +71,9 @@ class Sequences:
         starts = [0]
         for n in self.lengths:
             starts.append(starts[-1] + n)
-        return torch.tensor([t for row in rows for t in range(starts[row], starts[row + 1])], device=self._device)
+        return torch.tensor(
+            [t for row in rows for t in range(starts[row], starts[row + 1])], device=self._device
+        )
 
     def copy_row(self, row: int, stem: Stem) -> None:
         """Put the keys and values of one row into `stem`."""
@@ -104,7 +107,9 @@ class Sequences:
         )
         return _Chunk(first, last, width, depth, gather, inside, mask[:, None])
 
-    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+    def attend(
+        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> torch.Tensor:
         """Causal attention of packed prompt tokens: q [tokens, heads, head], k and v [tokens, kv_heads, head]."""
         heads, head = q.shape[1:]
         kv_heads = k.shape[1]
@@ -157,7 +162,9 @@ class Sequences:
             else:
                 self._spans.append((row, row + 1, stem))
 
-    def attend_one(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+    def attend_one(
+        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> torch.Tensor:
         """Attention of one new token a row: q [S, heads, head], k and v [S, kv_heads, head]."""
         count, heads, head = q.shape
         kv_heads = k.shape[1]
@@ -171,7 +178,9 @@ class Sequences:
         for first, last, stem in self._spans:
             spread = queries[first:last].transpose(0, 1).reshape(kv_heads, -1, head)  # [kv, n·group, head]
             part = spread @ stem.keys[layer].transpose(1, 2)
-            scores[first:last, :, :, : stem.length] = part.view(kv_heads, last - first, group, -1).transpose(0, 1)
+            scores[first:last, :, :, : stem.length] = part.view(kv_heads, last - first, group, -1).transpose(
+                0, 1
+            )
         own = queries @ self._keys[layer][:, :, : self._width].transpose(2, 3)
         scores[..., depth:] = own.masked_fill_(self._hidden, float("-inf"))
         weights = torch.softmax(scores.float() * scale, dim=-1).to(q.dtype)

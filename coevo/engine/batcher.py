@@ -32,7 +32,9 @@ class Batcher:
     async def __aenter__(self) -> Batcher:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def generate(self, request: Request) -> Completion:

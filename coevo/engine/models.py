@@ -53,7 +53,9 @@ def resolve(model_id: str) -> str:
     """
     if model_id.startswith("builtin:"):
         if model_id != BUILTIN:
-            raise ModelError(f"no built-in model is called {model_id!r}", hint=f"the built-in model is {BUILTIN!r}")
+            raise ModelError(
+                f"no built-in model is called {model_id!r}", hint=f"the built-in model is {BUILTIN!r}"
+            )
         return str(fetch_builtin())
     looks_local = model_id.startswith((".", "/", "~")) or Path(model_id).exists()
     if looks_local:
@@ -141,12 +143,13 @@ def load(model_id: str, *, dtype: str, device: str) -> LoadedModel:
             f"could not load model {model_id!r}: {first_line}",
             hint=f"check the spelling, the network and any access token, or use {BUILTIN!r}",
         ) from error
+    model.to(torch.device(device)).eval().requires_grad_(False)  # type: ignore[arg-type]
     if tokenizer.chat_template is None:
         raise ModelError(
             f"the tokenizer of {model_id!r} has no chat template",
             hint="use an instruction-tuned model, or save a chat_template with the tokenizer",
         )
-    return LoadedModel(source, model.to(device).eval().requires_grad_(False), tokenizer)
+    return LoadedModel(source, model, tokenizer)
 
 
 class BaseCheckpoint:
@@ -182,7 +185,7 @@ class BaseCheckpoint:
 def _safetensors_files(source: str) -> list[Path]:
     if Path(source).is_dir():
         return sorted(Path(source).glob("*.safetensors"))
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     first = cached_file(source, "config.json")
     return sorted(Path(first).parent.glob("*.safetensors")) if first else []
@@ -193,7 +196,9 @@ def pick_device(device: str) -> str:
 
     if device != "auto":
         if device.startswith("cuda") and not torch.cuda.is_available():
-            raise ModelError("[model] device is cuda, but torch sees no GPU", hint="use device = 'auto' or 'cpu'")
+            raise ModelError(
+                "[model] device is cuda, but torch sees no GPU", hint="use device = 'auto' or 'cpu'"
+            )
         return device
     return "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -220,8 +225,9 @@ def pick_dtype(device: str) -> torch.dtype:
 
 
 def _quiet() -> None:
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
 
+    logging: Any = transformers_logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
 

@@ -58,8 +58,9 @@ def quantise_coefficients(z: Sequence[float]) -> tuple[float, ...]:
 
 @cache
 def _quantiles() -> NDArray[np.float32]:
-    import numpy as np
     from statistics import NormalDist
+
+    import numpy as np
 
     half = 32768
     inverse = NormalDist().inv_cdf
@@ -76,7 +77,8 @@ def normals(seed: int, name: str, count: int, start: int = 0) -> NDArray[np.floa
     block, skip = divmod(start, 16)  # one Philox block holds four 64-bit words, sixteen draws
     philox = np.random.Philox(key=key.astype(np.uint64), counter=block)
     words = philox.random_raw((skip + count + 3) // 4).astype("<u8", copy=False).view("<u2")
-    return _quantiles()[words[skip : skip + count]]
+    draws: NDArray[np.float32] = _quantiles()[words[skip : skip + count]]
+    return draws
 
 
 def lowrank_factors(spec: NoiseSpec, seed: int, name: str, shape: Sequence[int]) -> Factors:
@@ -99,7 +101,9 @@ def row_blocks(shape: Sequence[int], limit: int = 1 << 21) -> Iterator[slice]:
         yield slice(start, min(rows, start + height))
 
 
-def epsilon(spec: NoiseSpec, seed: int, name: str, shape: Sequence[int], rows: slice | None = None) -> torch.Tensor:
+def epsilon(
+    spec: NoiseSpec, seed: int, name: str, shape: Sequence[int], rows: slice | None = None
+) -> torch.Tensor:
     """ε(seed, name) as a float32 tensor on the CPU, of `shape` or only its `rows`."""
     return accumulate(spec, (seed,), (1.0,), name, shape, rows).float()
 
@@ -137,7 +141,9 @@ def accumulate(
         return total
     factors = [lowrank_factors(spec, seed, name, shape) for seed in seeds]
     a = torch.cat([f.a for f in factors]).double()  # [members · rank, in]
-    b = torch.cat([f.b[:, rows] * c for f, c in zip(factors, coefficients, strict=True)]).double()  # [m · r, rows]
+    b = torch.cat(
+        [f.b[:, rows] * c for f, c in zip(factors, coefficients, strict=True)]
+    ).double()  # [m · r, rows]
     total = b.T @ a
     return total if spec.rank == 1 else total.mul_(1 / math.sqrt(spec.rank))
 

@@ -58,7 +58,12 @@ class PackedRunner:
     """
 
     def __init__(
-        self, model: PreTrainedModel, population: LowRankPopulation | None, *, trunk: int = 0, stem_tokens: int
+        self,
+        model: PreTrainedModel,
+        population: LowRankPopulation | None,
+        *,
+        trunk: int = 0,
+        stem_tokens: int,
     ) -> None:
         self._model = model
         self._population = population
@@ -70,7 +75,9 @@ class PackedRunner:
         self._root: Sequences | None = None  # one row a distinct text, layers below `trunk`
         self._members: list[int] = []
         self._texts: list[int] = []  # row of `_root` that each row of `_branch` reads
-        self._fan_out: torch.Tensor | None = None  # token of the root's pass that each token of the branch copies
+        self._fan_out: torch.Tensor | None = (
+            None  # token of the root's pass that each token of the branch copies
+        )
         name = f"coevo_packed_{next(_NAMES)}"
         AttentionInterface.register(name, self._attention)
         model.set_attn_implementation(name)
@@ -89,7 +96,11 @@ class PackedRunner:
         self._encode_stems(prompts)
         order = sorted(
             range(len(prompts)),
-            key=lambda i: (str(prompts[i].cache_key), prompts[i].tokens[: prompts[i].stem], len(prompts[i].tokens)),
+            key=lambda i: (
+                str(prompts[i].cache_key),
+                prompts[i].tokens[: prompts[i].stem],
+                len(prompts[i].tokens),
+            ),
         )
         logits = self._prefill([prompts[i] for i in order], room)
         while sum(stem.length for stem in self._stems.values()) > self._stem_budget and len(self._stems) > 1:
@@ -164,7 +175,9 @@ class PackedRunner:
             for row, prompt in enumerate(prompts):
                 firsts.setdefault(prompt.tokens, row)
             rows = list(firsts.values())
-            self._root = entry = Sequences([own[r] for r in rows], [stems[r] for r in rows], room, self._device)
+            self._root = entry = Sequences(
+                [own[r] for r in rows], [stems[r] for r in rows], room, self._device
+            )
             place = {tokens: text for text, tokens in enumerate(firsts)}
             self._texts = [place[p.tokens] for p in prompts]
             self._fan_out = entry.token_index(self._texts)
@@ -245,10 +258,16 @@ def trunk_depth(model: PreTrainedModel, moved: Sequence[str]) -> int:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     inside = [{names[id(p)] for p in layer.parameters() if id(p) in names} for layer in layers]
     hit = [index for index, owned in enumerate(inside) if owned & set(moved)]
-    head = {names[id(p)] for p in model.get_output_embeddings().parameters() if id(p) in names}
+    head = {names[id(p)] for p in _head(model).parameters() if id(p) in names}
     elsewhere = set(moved) - set().union(*inside) - head if inside else set(moved)
     return hit[0] if hit and not elsewhere else 0
 
 
 def _stem_key(prompt: Prompt) -> object:
     return (prompt.cache_key, prompt.tokens[: prompt.stem])
+
+
+def _head(model: PreTrainedModel) -> torch.nn.Module:
+    find: Any = model.get_output_embeddings
+    head: torch.nn.Module = find()
+    return head

@@ -61,12 +61,17 @@ class PromptEncoder:
                 )
         return Encoded(tokens, self._stem_length(messages, request.tools, tokens), full - len(tokens))
 
-    def _render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], add: bool = True) -> tuple[int, ...]:
+    def _render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], add: bool = True
+    ) -> tuple[int, ...]:
         try:
-            text = self._tokenizer.apply_chat_template(
+            template: Any = self._tokenizer.apply_chat_template
+            text = template(
                 list(messages), tools=list(tools) or None, add_generation_prompt=add, tokenize=False
             )
-        except Exception as error:  # jinja errors come in many types; all mean the template refused the messages
+        except (
+            Exception
+        ) as error:  # jinja errors come in many types; all mean the template refused the messages
             raise EngineError(
                 f"the model's chat template refused the messages: {error}",
                 hint="check the order of roles; many templates want user and assistant to alternate",
@@ -74,7 +79,12 @@ class PromptEncoder:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return tuple(ids)
 
-    def _stem_length(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], tokens: tuple[int, ...]) -> int:
+    def _stem_length(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        tokens: tuple[int, ...],
+    ) -> int:
         if not messages or messages[0]["role"] != "system" or len(messages) < 2:
             return 0
         key = f"{messages[0]['content']}\x1f{tools}"

@@ -11,7 +11,10 @@ from coevo.engine.base import Sampling
 
 
 def pick(
-    logits: torch.Tensor, samplings: Sequence[Sampling], prompts: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]
+    logits: torch.Tensor,
+    samplings: Sequence[Sampling],
+    prompts: Sequence[Sequence[int]],
+    outputs: Sequence[Sequence[int]],
 ) -> list[int]:
     """One token a row. `logits` [S, vocab] float32 (may be changed in place); `outputs` are the tokens so far.
 
@@ -35,7 +38,7 @@ def _penalise(row: torch.Tensor, sampling: Sampling, prompt: Sequence[int], outp
             values > 0, values / sampling.repetition_penalty, values * sampling.repetition_penalty
         )
     if output and (sampling.presence_penalty or sampling.frequency_penalty):
-        tokens, counts = torch.tensor(output, device=row.device).unique(return_counts=True)
+        tokens, counts = torch.unique(torch.tensor(output, device=row.device), return_counts=True)
         row[tokens] -= sampling.presence_penalty + sampling.frequency_penalty * counts
 
 
@@ -50,7 +53,11 @@ def _sample(row: torch.Tensor, sampling: Sampling, position: int) -> int:
         allowed &= before < sampling.top_p
     cumulative = torch.where(allowed, probabilities, 0.0).cumsum(0)
     point = uniform(sampling.seed, position) * float(cumulative[-1])
-    index = int(torch.searchsorted(cumulative, torch.tensor(point, dtype=torch.float64, device=row.device), right=True))
+    index = int(
+        torch.searchsorted(
+            cumulative, torch.tensor(point, dtype=torch.float64, device=row.device), right=True
+        )
+    )
     return int(tokens[min(index, size - 1)])
 
 

@@ -11,10 +11,9 @@ varies with the shapes of a batch, so a near-tie between two tokens may break di
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,11 +22,21 @@ import torch
 import transformers
 
 from coevo.engine import models, packed, sampling
-from coevo.engine.base import Completion, FinishReason, NoiseSpec, Perturbation, Request, Step, UpdateReport
+from coevo.engine.base import (
+    Completion,
+    FinishReason,
+    NoiseSpec,
+    Perturbation,
+    Request,
+    Sampling,
+    Step,
+    UpdateReport,
+)
 from coevo.engine.noise import NOISE_VERSION
 from coevo.engine.padded import PaddedRunner
 from coevo.engine.population import LowRankPopulation
 from coevo.engine.prompts import Encoded, PromptEncoder
+from coevo.engine.threads import pick_threads
 from coevo.engine.weights import Weights
 from coevo.errors import EngineError
 
@@ -50,7 +59,7 @@ class TransformersEngine:
         context: int = 2048,
         population: str = "auto",
         batch_invariant: bool = False,
-        batch_tokens: int = 12_288,
+        batch_tokens: int = 32_768,
         stem_tokens: int = 16_384,
     ) -> None:
         batched = noise.family == "lowrank" if population == "auto" else population == "batched"
@@ -59,7 +68,7 @@ class TransformersEngine:
                 "population = 'batched' needs low-rank noise",
                 hint="set [es.noise] family = 'lowrank', or [model] population = 'sequential'",
             )
-        self._threads = threads or free_threads()
+        self._threads = threads or pick_threads()
         torch.set_num_threads(self._threads)
         self._device = models.pick_device(device)
         loaded = models.load(model_id, dtype=dtype, device=self._device)
@@ -73,7 +82,9 @@ class TransformersEngine:
         self._invariant = batch_invariant
         self._batch_tokens = batch_tokens
         self._packed = packed.supports(self._model, self._context)
-        self._trunk = packed.trunk_depth(self._model, self.weights.names) if batched and not batch_invariant else 0
+        self._trunk = (
+            packed.trunk_depth(self._model, self.weights.names) if batched and not batch_invariant else 0
+        )
         self._runner: packed.PackedRunner | PaddedRunner = (
             packed.PackedRunner(self._model, self._population, trunk=self._trunk, stem_tokens=stem_tokens)
             if self._packed
@@ -125,7 +136,7 @@ class TransformersEngine:
 
     # -- on the engine's thread ----------------------------------------------------------------------------------------
 
-    async def _on_thread(self, function: Any, *args: Any) -> Any:
+    async def _on_thread(self, function: Callable[..., T], *args: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, function, *args)
 
     def _update(self, step: Step) -> UpdateReport:
@@ -149,7 +160,9 @@ class TransformersEngine:
 
     def _batches(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> list[list[int]]:
         """Indices to run together: by member, at most `batch_tokens` of own prompt and answer, bounded columns."""
-        order = sorted(range(len(requests)), key=lambda i: (repr(requests[i].perturbation), len(encoded[i].tokens)))
+        order = sorted(
+            range(len(requests)), key=lambda i: (repr(requests[i].perturbation), len(encoded[i].tokens))
+        )
         if self._invariant:
             return [[i] for i in order]
         most = max(1, _COLUMNS // self.weights.spec.rank) if self._population else 1
@@ -166,7 +179,9 @@ class TransformersEngine:
             members, tokens = joined, tokens + cost
         return batches
 
-    def _run_batch(self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded]) -> Iterable[tuple[int, Completion]]:
+    def _run_batch(
+        self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded]
+    ) -> Iterable[tuple[int, Completion]]:
         begun = time.perf_counter()
         members = list(dict.fromkeys(requests[i].perturbation for i in batch))
         if self._population is not None:
@@ -182,7 +197,9 @@ class TransformersEngine:
             )
             for i in batch
         ]
-        texts = _Decoder(self._tokenizer, self._stops, [requests[i].sampling for i in batch], prompts).run(self._runner)
+        texts = _Decoder(self._tokenizer, self._stops, [requests[i].sampling for i in batch], prompts).run(
+            self._runner
+        )
         seconds = time.perf_counter() - begun
         for position, i in enumerate(batch):
             text, count, reason = texts[position]
@@ -212,7 +229,13 @@ class TransformersEngine:
 class _Decoder:
     """Runs one batch to its end: picks tokens, watches for stops, drops finished sequences."""
 
-    def __init__(self, tokenizer: Any, stop_ids: Sequence[int], samplings: Sequence[sampling.Sampling], prompts: Sequence[packed.Prompt]) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        stop_ids: Sequence[int],
+        samplings: Sequence[Sampling],
+        prompts: Sequence[packed.Prompt],
+    ) -> None:
         self._tokenizer = tokenizer
         self._stop_ids = frozenset(stop_ids)
         self._samplings = samplings
@@ -265,19 +288,6 @@ class _Decoder:
     def _text(self, tokens: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return text
-
-
-def free_threads() -> int:
-    """How many threads to compute with: the processors this process may use, less those that are busy now.
-
-    On two cores with a busy neighbour, two threads spin at barriers and are slower than one.
-    """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        load = os.getloadavg()[0]
-    except OSError:
-        load = 0.0
-    return max(1, usable - round(min(load, usable)) if usable <= 2 else usable - round(min(load, usable / 2)))
 
 
 def _stop_ids(model: Any, tokenizer: Any) -> list[int]:

@@ -99,7 +99,9 @@ class Weights:
             for name in self.names:
                 whole, scale, base = self._master[name], self.scales[name], self._base[name]
                 for rows in noise.row_blocks(whole.shape):
-                    total = noise.accumulate(self.spec, step.seeds, step.coefficients, name, whole.shape, rows)
+                    total = noise.accumulate(
+                        self.spec, step.seeds, step.coefficients, name, whole.shape, rows
+                    )
                     total.mul_(step.alpha * scale / step.population)
                     master, origin = whole[rows], base[rows].double()
                     if step.decay:
@@ -140,7 +142,7 @@ class Weights:
             digest = hashlib.blake2b(digest_size=16)
             for name, tensor in self._canonical():
                 digest.update(f"{name}{tuple(tensor.shape)}".encode())
-                digest.update(memoryview(tensor.float().cpu().contiguous().numpy()).cast("B"))
+                digest.update(_bytes(tensor))
             self._checksum = digest.hexdigest()
         return self._checksum
 
@@ -149,7 +151,7 @@ class Weights:
         digest = hashlib.blake2b(digest_size=16)
         for name, parameter in sorted(self._served.items()):
             digest.update(f"{name}{tuple(parameter.shape)}".encode())
-            digest.update(memoryview(parameter.detach().float().cpu().contiguous().numpy()).cast("B"))
+            digest.update(_bytes(parameter.detach()))
         return digest.hexdigest()
 
     def _canonical(self) -> Iterator[tuple[str, torch.Tensor]]:
@@ -165,6 +167,10 @@ class Weights:
     @property
     def master_bytes(self) -> int:
         return sum(tensor.numel() * tensor.element_size() for tensor in self._master.values())
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.float().cpu().contiguous().numpy().tobytes()
 
 
 def select_names(model: torch.nn.Module, spec: NoiseSpec) -> list[str]:

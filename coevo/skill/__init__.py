@@ -8,6 +8,7 @@ from coevo.skill.edits import Evidence, Op, ProposedEdit
 from coevo.skill.gate import GateDecision, TaskDelta, Verdict, decide, decide_early, paired_interval
 from coevo.skill.literals import leaked, task_literals
 from coevo.skill.merge import Aside, MergeResult, combine, merge
+from coevo.skill.prompt import ExampleTurn, split_examples
 from coevo.skill.select import ContrastPair, LeftOut, Selection, select
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Distillation",
     "EditStatus",
     "Evidence",
+    "ExampleTurn",
     "GateDecision",
     "LeftOut",
     "MergeResult",
@@ -45,5 +47,6 @@ __all__ = [
     "paired_interval",
     "propose",
     "select",
+    "split_examples",
     "task_literals",
 ]

@@ -65,13 +65,14 @@ class _Count:
 class MinerAnalyst:
     """The contrast miner. Limits are in tokens of `count_tokens` and in lines of a page.
 
-    `lead` puts a general line above each example, at six or so tokens each.
+    `lead` puts a general line above each example, for people and for models that read the document as it is; a small
+    model may answer with that very line, so it is off by default (see `coevo.skill.prompt`).
     """
 
     name: str = "miner"
     max_example_tokens: int = 80
     other_lines: int = 2
-    lead: bool = True
+    lead: bool = False
     count_tokens: Callable[[str], int] = estimate_tokens
 
     async def analyse(self, skill: SkillDocument, selection: Selection) -> list[ProposedEdit]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from coevo.skill.document import Budgets, Section, SkillDocument
 from coevo.skill.edits import Op, ProposedEdit, defects, fold
+from coevo.skill.merge import combine
 
 _ORDER = {Op.DELETE: 0, Op.REPLACE: 1, Op.ADD: 2}
 
@@ -56,8 +57,7 @@ def apply_edits(
     A document that already exceeds `budgets` only takes edits that make it no longer.
     """
     budgets = budgets or Budgets()
-    distinct = {edit.key: edit for edit in sorted(edits, key=lambda edit: edit.rank, reverse=True)}
-    ordered = sorted(distinct.values(), key=lambda edit: (_ORDER[edit.op], *edit.rank))
+    ordered = sorted(combine(edits), key=lambda edit: (_ORDER[edit.op], *edit.rank))
     statuses = []
     for edit in ordered:
         document, status, reason = _apply(document, edit, ordered, budgets)

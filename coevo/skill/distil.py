@@ -105,7 +105,7 @@ async def distil(
     budgets: Budgets | None = None,
     held_out: Collection[str] = (),
     min_support: int = 2,
-    max_examples: int = 6,
+    max_examples: int = 8,
     max_proposals: int = 5,
 ) -> Distillation:
     """`propose` with a full account: the selection, edits put aside or refused, and why."""
@@ -131,7 +131,7 @@ def compose(
     rejected: Collection[str] = (),
     budgets: Budgets | None = None,
     min_support: int = 2,
-    max_examples: int = 6,
+    max_examples: int = 8,
     max_proposals: int = 5,
 ) -> Distillation:
     """Candidates from the edits of an analyst; a pure function, whoever the analyst was.

@@ -1,7 +1,7 @@
 """Worked examples from successful episodes: a page, a task, the action that was right, as short as can be.
 
-An example looks exactly like the prompt it prepares for: the lines of the page, `Task: …`, the action; one line above
-says what it shows in general. The page is cut to the element acted on and a few others, but only where the task names
+An example looks exactly like the turn it prepares for: the lines of the page, `Task: …`, the action. A line above may
+say what it shows in general. The page is cut to the element acted on and a few others, but only where the task names
 that element or the text to enter, so that nothing outside the cut can change what the right action is.
 """
 
@@ -64,7 +64,7 @@ def worked_examples(
     count_tokens: Callable[[str], int],
     max_tokens: int = 80,
     other_lines: int = 2,
-    lead: bool = True,
+    lead: bool = False,
     author: str = "",
 ) -> list[ProposedEdit]:
     """Edits that add an example, for each kind of task the shortest of each pattern.
@@ -115,36 +115,31 @@ def choose(
     count_tokens: Callable[[str], int],
     skip: Iterable[str] = (),
 ) -> list[ProposedEdit]:
-    """At most `limit` examples that cover the kinds of task in turn, the neediest kind first, within `max_tokens`.
+    """At most `limit` examples within `max_tokens`: every kind of task first, the neediest leading, then the other
+    actions of each kind, then more of the same.
 
-    `skip` are keys of examples to leave out. Within a kind, an example that shows another action than those already
-    chosen goes first, then the higher score.
+    `skip` are keys of examples to leave out.
     """
-    left = set(skip)
-    scopes: dict[str, list[ProposedEdit]] = defaultdict(list)
-    for edit in sorted(examples, key=lambda edit: (-edit.score, edit.key)):
-        if edit.key not in left:
-            scopes[edit.scope].append(edit)
-    queue = sorted(scopes, key=lambda scope: (-scopes[scope][0].score, scope))
+    skip = frozenset(skip)
+    left = [edit for edit in examples if edit.key not in skip]
     chosen: list[ProposedEdit] = []
-    shown: set[tuple[str, str]] = set()
+    shown: dict[tuple[str, str], int] = defaultdict(int)
+    kinds: dict[str, int] = defaultdict(int)
     spent = 0
-    while queue and len(chosen) < limit:
-        scope = queue.pop(0)
-        fitting = [edit for edit in scopes[scope] if spent + count_tokens("\n\n" + edit.text) <= max_tokens]
-        if not fitting:
-            continue
-        edit = min(fitting, key=lambda edit: ((scope, _lead(edit)) in shown, -edit.score, edit.key))
+    while len(chosen) < limit:
+        left = [edit for edit in left if spent + count_tokens("\n\n" + edit.text) <= max_tokens]
+        if not left:
+            break
+        edit = min(left, key=lambda e: (shown[e.scope, _verb(e)], kinds[e.scope], -e.score, e.key))
         chosen.append(edit)
-        shown.add((scope, _lead(edit)))
+        left.remove(edit)
+        shown[edit.scope, _verb(edit)] += 1
+        kinds[edit.scope] += 1
         spent += count_tokens("\n\n" + edit.text)
-        scopes[scope] = [other for other in fitting if other is not edit]
-        queue.append(scope)
     return chosen
 
 
-def _lead(edit: ProposedEdit) -> str:
-    """What distinguishes the action of an example: its verb."""
+def _verb(edit: ProposedEdit) -> str:
     return edit.text.rsplit("\n", 1)[-1].split(" ", 1)[0]
 
 

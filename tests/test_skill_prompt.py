@@ -1,0 +1,39 @@
+"""A skill as a prompt: examples become turns, everything else stays an instruction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from skill_rows import episode
+
+from coevo.skill import ExampleTurn, MinerAnalyst, SkillDocument, propose, split_examples
+
+SEED = SkillDocument.load(Path(__file__).parent.parent / "skills" / "web")
+
+
+def test_a_body_without_examples_is_all_instruction() -> None:
+    assert split_examples(SEED.body) == (SEED.body, ())
+    assert split_examples("") == ("", ())
+
+
+def test_examples_become_turns_without_their_general_line() -> None:
+    body = (
+        "Answer with one action.\n\n## Examples\n\nClick the element that the task names:\nbutton 'Ok' [1]\n"
+        "Task: Click Ok.\nclick 'Ok'\n\nA remark.\n\nTask: Say hi.\nstop 'hi'\n\n## More\n\nText"
+    )
+    head, turns = split_examples(body)
+    assert turns == (
+        ExampleTurn("button 'Ok' [1]\nTask: Click Ok.", "click 'Ok'"),
+        ExampleTurn("Task: Say hi.", "stop 'hi'"),
+    )
+    assert head == "Answer with one action.\n\n## Examples\n\nA remark.\n\n## More\n\nText"
+
+
+async def test_the_miners_examples_read_like_the_agents_own_turns() -> None:
+    page, goal = "button 'No' [1]\nbutton 'Ok' [2]", 'Click on the "Ok" button.'
+    rows = [episode("e", "click 'Ok'", success=True, page=page, goal=goal)]
+    for lead in (True, False):
+        (candidate,) = await propose(SEED, rows, MinerAnalyst(lead=lead))
+        head, turns = split_examples(candidate.document.body)
+        assert head == SEED.body
+        assert turns == (ExampleTurn(f"{page}\nTask: {goal}", "click 'Ok'"),)
