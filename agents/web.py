@@ -1,7 +1,8 @@
 """The starter web agent: observe → decide → act until the task is done or the turns are used up.
 
-The prompt is short, because small models read slowly and forget fast: the skill document is the system message, the
-page of *this* turn and the task are the last user message, and of earlier turns only the action remains.
+The prompt is short, because small models read slowly and forget fast: the rules of the skill are the system message, its
+worked examples come as turns of the conversation, the page of *this* turn and the task are the last user message, and
+of earlier turns only the action remains.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from coevo.agent import AgentContext
+from coevo.skill import split_examples
 
 REMEMBERED_TURNS = 4
 WITHOUT_SKILL = (
@@ -38,7 +40,10 @@ class WebState(TypedDict, total=False):
 
 def prompt(skill: str, goal: str, page: str, turns: list[Turn]) -> list[BaseMessage]:
     """The messages of one decision: the skill, the last few actions, then the page and the task."""
-    messages: list[BaseMessage] = [SystemMessage(skill.strip() or WITHOUT_SKILL)]
+    rules, examples = split_examples(skill)
+    messages: list[BaseMessage] = [SystemMessage(rules.strip() or WITHOUT_SKILL)]
+    for example in examples:
+        messages += [HumanMessage(example.prompt), AIMessage(example.answer)]
     first = max(0, len(turns) - REMEMBERED_TURNS)
     for number, turn in enumerate(turns[first:], first + 1):
         messages += [HumanMessage(f"(page {number})"), AIMessage(turn["action"])]

@@ -13,8 +13,8 @@ from toyrun import experiment, history
 from coevo.config import Experiment
 from coevo.env import Task
 from coevo.errors import EngineError, StoreError, WorldError
+from coevo.lock import RunLock, is_running
 from coevo.loop import Resources, RunResult, evaluate_run, export_run, run_experiment
-from coevo.loop.lock import RunLock, is_running
 from coevo.loop.plan import draw_slots, held_out_slots, what_evolves
 from coevo.loop.resources import load_agent, load_skill
 from coevo.report import make_report
@@ -53,11 +53,13 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         directory,
         "es.generations=6",
         "es.population=12",
-        "es.tasks_per_generation=6",
+        "es.tasks_per_generation=12",
+        "es.alpha=2.5",
         "skill.every=2",
+        "skill.dev_tasks=24",
         "tasks.slots=64",
     )
-    asyncio.run(execute(made, tasks={"test": 30}))
+    asyncio.run(execute(made, tasks={"train": 36, "dev": 24, "test": 60}))
     return directory
 
 
@@ -66,7 +68,7 @@ class TestWhatARunDoes:
         with closing(Store.open(learned / "runs.sqlite", readonly=True)) as store:
             grid = make_report(store, "toy-1").grid
         assert grid is not None
-        assert grid.cells[0].estimate.n == 30
+        assert grid.cells[0].estimate.n == 60
         assert grid.gains["evolved+evolved"].mean >= 0.15
         assert grid.gains["evolved+evolved"].lower > 0
 
@@ -81,7 +83,7 @@ class TestWhatARunDoes:
         for members in faced.values():
             assert len(members) == 12
             assert len({frozenset(slots) for slots in members.values()}) == 1
-            assert all(len(slots) == 6 for slots in members.values())
+            assert all(len(slots) == 12 for slots in members.values())
         for generation in range(6):
             mine = [row for row in rows if row["generation"] == generation]
             assert len({row["skill_version"] for row in mine}) == 1
@@ -213,6 +215,10 @@ class TestSchedules:
             (2, "evolved+evolved", applied(tmp_path, before=2), 3),
             (3, "evolved+seed", applied(tmp_path), 3),
         ]
+
+    async def test_the_built_in_analyst_needs_no_model(self, tmp_path: Path) -> None:
+        await execute(experiment(tmp_path, "schedule.mode=skill", "skill.analyst=miner"))
+        assert query(tmp_path, "SELECT 1 FROM skill_versions WHERE author = 'miner'")
 
 
 class TestPlans:

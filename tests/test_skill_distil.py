@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from skill_rows import PAGE, episode, named
@@ -26,7 +25,7 @@ from coevo.skill import (
 )
 from coevo.store.queries import EpisodeRecord
 
-SEED = SkillDocument.load(Path(__file__).parent.parent / "skills" / "web")
+SEED = SkillDocument("web", "How to act on a web page.", "Answer with one action: click 'Name'.")
 FORM = "textbox 'Name' [1]\nbutton 'Submit' [2]"
 FILLED = "textbox 'Name' [1] = 'Ada'\nbutton 'Submit' [2]"
 

@@ -98,7 +98,7 @@ def test_merge_is_idempotent_and_loses_nothing(proposed: list[ProposedEdit]) -> 
 
 
 @given(many, st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_apply_is_order_free_idempotent_valid_and_within_budgets(
     proposed: list[ProposedEdit], random: random.Random
 ) -> None:

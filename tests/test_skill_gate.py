@@ -217,7 +217,7 @@ def test_it_stops_when_the_rest_cannot_matter() -> None:
 
 
 @given(st.lists(st.tuples(rewards, rewards), min_size=10, max_size=24))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_stopping_for_lack_of_hope_is_never_premature(pairs: list[tuple[float, float]]) -> None:
     current, candidate = [one for one, _ in pairs], [two for _, two in pairs]
     decision, taken = in_batches(current, candidate, size=5, worthwhile=0.0)

@@ -11,9 +11,19 @@ from coevo.skill import ExampleTurn, MinerAnalyst, SkillDocument, propose, split
 SEED = SkillDocument.load(Path(__file__).parent.parent / "skills" / "web")
 
 
+PLAIN = SEED.with_body("Answer with one action.")
+
+
 def test_a_body_without_examples_is_all_instruction() -> None:
-    assert split_examples(SEED.body) == (SEED.body, ())
-    assert split_examples("") == ("", ())
+    for body in ("", PLAIN.body, "# Title\n\nTask: none\nhere"):
+        assert split_examples(body) == (body, ())
+
+
+def test_one_example_becomes_one_turn() -> None:
+    body = "Answer with one action.\n\n## Examples\n\nlink 'News' [1]\nTask: Open the news.\nclick 'News'"
+    head, turns = split_examples(body)
+    assert head == "Answer with one action."
+    assert turns == (ExampleTurn("link 'News' [1]\nTask: Open the news.", "click 'News'"),)
 
 
 def test_examples_become_turns_without_their_general_line() -> None:
@@ -33,7 +43,7 @@ async def test_the_miners_examples_read_like_the_agents_own_turns() -> None:
     page, goal = "button 'No' [1]\nbutton 'Ok' [2]", 'Click on the "Ok" button.'
     rows = [episode("e", "click 'Ok'", success=True, page=page, goal=goal)]
     for lead in (True, False):
-        (candidate,) = await propose(SEED, rows, MinerAnalyst(lead=lead))
+        (candidate,) = await propose(PLAIN, rows, MinerAnalyst(lead=lead))
         head, turns = split_examples(candidate.document.body)
-        assert head == SEED.body
+        assert head == PLAIN.body
         assert turns == (ExampleTurn(f"{page}\nTask: {goal}", "click 'Ok'"),)

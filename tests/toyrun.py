@@ -55,6 +55,7 @@ sigma = 0.5
 sigma_end = 0.3
 alpha = 1.0
 [skill]
+analyst = "analyst.py:Counting"
 dev_tasks = 12
 confidence = 0.6
 """
@@ -88,8 +89,10 @@ class Counting:
         episodes = [*selection.all_successes, *selection.all_failures]
         evidence = tuple(Evidence(episode.id, episode.task) for episode in episodes)
         number = skill.body.count("Rule") + 1
-        return [ProposedEdit(Op.ADD, "Rules", f"Rule number {number}.", evidence=evidence)]
+        text = f"Rule {number}: answer with press 'NAME' and nothing else."
+        return [ProposedEdit(Op.ADD, "Rules", text, evidence=evidence)]
 """
+"""Proposes one more rule each time. The first shows a `FakeEngine` the form of an answer, which helps it."""
 
 
 def tiny(model: str) -> list[str]:
@@ -101,7 +104,6 @@ def tiny(model: str) -> list[str]:
         "model.threads=1",
         "model.batch_invariant=true",
         "tasks.set=letters.py:Tasks",
-        "skill.analyst=analyst.py:Counting",
         "sampling.max_tokens=8",
         "es.noise.family=lowrank",
         "es.noise.scale=rms",

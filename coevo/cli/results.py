@@ -109,7 +109,7 @@ def runs(database: str, as_json: bool) -> None:
     \b
     coevo runs --json
     """
-    from coevo.loop.lock import is_running
+    from coevo.lock import is_running
     from coevo.store import queries
 
     with open_store(database) as store:

@@ -13,18 +13,20 @@ from coevo.errors import EngineError
 class Batcher:
     """`generate(request)` waits for company, then for the engine.
 
-    A batch leaves when `expected` requests are waiting, or when nothing has arrived for `quiet_s`, or `limit_s` after
-    its first request, whichever is first. While the engine works the next batch gathers.
+    A batch leaves when `expected` requests are waiting, or when its first request has waited `patience` times as long as
+    the engine took for the batch before (`first_wait_s` for the first batch): fast engines are not kept waiting, slow
+    ones get full batches. While the engine works the next batch gathers.
     """
 
     def __init__(
-        self, engine: Engine, *, max_batch: int = 512, quiet_s: float = 0.15, limit_s: float = 2.0
+        self, engine: Engine, *, max_batch: int = 512, patience: float = 0.3, first_wait_s: float = 3.0
     ) -> None:
         self._engine = engine
         self._max_batch = max_batch
-        self._quiet_s = quiet_s
-        self._limit_s = limit_s
+        self._patience = patience
+        self._wait_s = first_wait_s
         self._waiting: asyncio.Queue[tuple[Request, asyncio.Future[Completion]]] = asyncio.Queue()
+        self._gathered: list[tuple[Request, asyncio.Future[Completion]]] = []
         self._task: asyncio.Task[None] | None = None
         self.expected = max_batch
         """How many requests can arrive at most right now (episodes in flight); the loop sets it."""
@@ -53,41 +55,38 @@ class Batcher:
                 await self._task
             self._task = None
         while not self._waiting.empty():
-            _, future = self._waiting.get_nowait()
+            self._gathered.append(self._waiting.get_nowait())
+        for _, future in self._gathered:
             if not future.done():
                 future.set_exception(EngineError("the batcher was closed while a request waited"))
+        self._gathered = []
 
     async def _run(self) -> None:
         while True:
-            batch = await self._gather()
-            live = [(request, future) for request, future in batch if not future.cancelled()]
+            await self._gather()
+            live = [(request, future) for request, future in self._gathered if not future.cancelled()]
             if not live:
                 continue
+            start = asyncio.get_running_loop().time()
             try:
                 answers = await self._engine.generate([request for request, _ in live])
-            except asyncio.CancelledError:
-                for _, future in live:
-                    future.cancel()
-                raise
             except Exception as error:  # handed to the callers, who know what it means for their episode
                 for _, future in live:
                     if not future.done():
                         future.set_exception(error)
             else:
+                self._wait_s = self._patience * (asyncio.get_running_loop().time() - start)
                 for (_, future), answer in zip(live, answers, strict=True):
                     if not future.done():
                         future.set_result(answer)
 
-    async def _gather(self) -> list[tuple[Request, asyncio.Future[Completion]]]:
-        batch = [await self._waiting.get()]
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + self._limit_s
-        while len(batch) < min(self._max_batch, self.expected):
-            patience = min(self._quiet_s, deadline - clock())
-            if patience <= 0:
-                break
+    async def _gather(self) -> None:
+        """Fill `_gathered` with the next batch."""
+        self._gathered = [await self._waiting.get()]
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while len(self._gathered) < min(self._max_batch, self.expected):
             try:
-                batch.append(await asyncio.wait_for(self._waiting.get(), patience))
+                async with asyncio.timeout_at(deadline):
+                    self._gathered.append(await self._waiting.get())
             except TimeoutError:
                 break
-        return batch

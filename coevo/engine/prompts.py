@@ -1,8 +1,7 @@
-"""From chat messages to token ids: template, shared stem, and shortening of what does not fit the context."""
+"""From chat messages to token ids: template, and shortening of what does not fit the context."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TASK_LINE = "Task:"
-_MIN_STEM = 16
-_STEMS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids of a prompt; `stem` of them are the system message; `truncated` counts the tokens cut away."""
+    """Token ids of a prompt; `truncated` counts the tokens cut away."""
 
     tokens: tuple[int, ...]
-    stem: int
     truncated: int
 
 
@@ -38,7 +34,6 @@ class PromptEncoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, context: int) -> None:
         self._tokenizer = tokenizer
         self._context = context
-        self._stems: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
     def encode(self, request: Request) -> Encoded:
         """Raises `EngineError` when the prompt cannot be made to fit or the template refuses the messages."""
@@ -59,15 +54,15 @@ class PromptEncoder:
                     f"the prompt has {len(tokens)} tokens after shortening every observation; {room} fit",
                     hint="raise [model] context, shorten the skill, or lower [agent] max_turns",
                 )
-        return Encoded(tokens, self._stem_length(messages, request.tools, tokens), full - len(tokens))
+        return Encoded(tokens, full - len(tokens))
 
     def _render(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], add: bool = True
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
     ) -> tuple[int, ...]:
         try:
             template: Any = self._tokenizer.apply_chat_template
             text = template(
-                list(messages), tools=list(tools) or None, add_generation_prompt=add, tokenize=False
+                list(messages), tools=list(tools) or None, add_generation_prompt=True, tokenize=False
             )
         except (
             Exception
@@ -78,23 +73,6 @@ class PromptEncoder:
             ) from error
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return tuple(ids)
-
-    def _stem_length(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]],
-        tokens: tuple[int, ...],
-    ) -> int:
-        if not messages or messages[0]["role"] != "system" or len(messages) < 2:
-            return 0
-        key = f"{messages[0]['content']}\x1f{tools}"
-        if key not in self._stems:
-            self._stems[key] = self._render(messages[:1], tools, add=False)
-            while len(self._stems) > _STEMS_KEPT:
-                self._stems.popitem(last=False)
-        self._stems.move_to_end(key)
-        stem = self._stems[key]
-        return len(stem) if _MIN_STEM <= len(stem) < len(tokens) and tokens[: len(stem)] == stem else 0
 
     def _shorten(self, messages: list[dict[str, Any]], excess: int) -> list[dict[str, Any]]:
         """Cut about `excess` tokens out of the oldest observations."""

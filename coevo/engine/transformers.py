@@ -36,6 +36,7 @@ from coevo.engine.noise import NOISE_VERSION
 from coevo.engine.padded import PaddedRunner
 from coevo.engine.population import LowRankPopulation
 from coevo.engine.prompts import Encoded, PromptEncoder
+from coevo.engine.stems import StemFinder
 from coevo.engine.threads import pick_threads
 from coevo.engine.weights import Weights
 from coevo.errors import EngineError
@@ -78,6 +79,7 @@ class TransformersEngine:
         self.weights = Weights(loaded, noise)
         self._population = LowRankPopulation(self._model, self.weights) if batched else None
         self._encoder = PromptEncoder(self._tokenizer, self._context)
+        self._stems = StemFinder(self._tokenizer.all_special_ids)
         self._stops = _stop_ids(self._model, self._tokenizer)
         self._invariant = batch_invariant
         self._batch_tokens = batch_tokens
@@ -151,14 +153,18 @@ class TransformersEngine:
     def _generate(self, requests: list[Request]) -> list[Completion]:
         start = time.perf_counter()
         encoded = [self._encoder.encode(request) for request in requests]
+        whole = self._invariant or not self._packed
+        stems = [0] * len(requests) if whole else self._stems.lengths([e.tokens for e in encoded])
         answers: list[Completion | None] = [None] * len(requests)
-        for batch in self._batches(requests, encoded):
-            for index, answer in self._run_batch(batch, requests, encoded):
+        for batch in self._batches(requests, encoded, stems):
+            for index, answer in self._run_batch(batch, requests, encoded, stems):
                 answers[index] = answer
         self.processed["seconds"] += time.perf_counter() - start
         return [answer for answer in answers if answer is not None]
 
-    def _batches(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> list[list[int]]:
+    def _batches(
+        self, requests: Sequence[Request], encoded: Sequence[Encoded], stems: Sequence[int]
+    ) -> list[list[int]]:
         """Indices to run together: by member, at most `batch_tokens` of own prompt and answer, bounded columns."""
         order = sorted(
             range(len(requests)), key=lambda i: (repr(requests[i].perturbation), len(encoded[i].tokens))
@@ -170,7 +176,7 @@ class TransformersEngine:
         members: set[Perturbation | None] = set()
         tokens = 0
         for i in order:
-            cost = len(encoded[i].tokens) - encoded[i].stem + requests[i].sampling.max_tokens
+            cost = len(encoded[i].tokens) - stems[i] + requests[i].sampling.max_tokens
             joined = members | {requests[i].perturbation}
             if not batches or len(joined) > most or tokens + cost > self._batch_tokens:
                 batches.append([])
@@ -180,7 +186,7 @@ class TransformersEngine:
         return batches
 
     def _run_batch(
-        self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded]
+        self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded], stems: Sequence[int]
     ) -> Iterable[tuple[int, Completion]]:
         begun = time.perf_counter()
         members = list(dict.fromkeys(requests[i].perturbation for i in batch))
@@ -191,7 +197,7 @@ class TransformersEngine:
         prompts = [
             packed.Prompt(
                 encoded[i].tokens,
-                0 if self._invariant else encoded[i].stem,
+                stems[i],
                 members.index(requests[i].perturbation),
                 requests[i].perturbation,
             )

@@ -11,8 +11,8 @@ from typing import Any
 from coevo.config import Experiment
 from coevo.engine.base import Engine
 from coevo.errors import ConfigError, StoreError
+from coevo.lock import RunLock
 from coevo.loop.evaluate import evaluation_slots, final_arms, measure
-from coevo.loop.lock import RunLock
 from coevo.loop.resources import Resources, load_agent, load_model, load_task_set
 from coevo.loop.rows import applied_steps, generations_done
 from coevo.loop.run import experiment_of, open_context

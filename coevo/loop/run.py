@@ -17,9 +17,9 @@ from coevo.config import Experiment, experiment_from
 from coevo.engine.batcher import Batcher
 from coevo.env import EnvironmentPool
 from coevo.errors import CoevoError, EngineError, StoreError
+from coevo.lock import RunLock, allocating
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
-from coevo.loop.lock import RunLock, allocating
 from coevo.loop.resources import Resources, content_of, load_analyst, open_resources, provenance
 from coevo.loop.rollout import Rollouts
 from coevo.loop.rows import generations_done

@@ -1,8 +1,8 @@
 """How a skill reaches a model: instructions as the system message, worked examples as turns of the conversation.
 
 A small instruct model copies the manner of its own earlier turns and all but ignores the same lines in the system
-message. SmolLM2-135M on first steps of six kinds of MiniWoB page, unseen instances: 4 % right without examples, 14 %
-with six examples in the system message, 62 % with the same six as turns.
+message. Measured with SmolLM2-135M on 42 unseen pages of six kinds of MiniWoB task, greedy, next action right: 4 %
+without examples, 14 % with six examples in the system message, 62 % with the same six as turns.
 """
 
 from __future__ import annotations
