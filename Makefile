@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 
 demo: setup ## Evolve a skill and the weights of a real model on real web pages, then print the 2×2 table
 	$(BIN)/coevo run webarena/miniwob.toml
+	$(BIN)/coevo report --grid
 
 test: setup ## All tests, with a real browser and the built-in model
 	$(BIN)/python -m pytest
@@ -18,9 +19,10 @@ lint: $(VENV)/.ready ## Format, lint and types, as CI checks them
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-docs: $(VENV)/.ready ## Write the generated pages: docs/schema.md and docs/cli.md
+docs: $(VENV)/.ready ## Write the generated pages: docs/schema.md, docs/cli.md, docs/experiment.md
 	$(BIN)/python -m coevo.store.schema > docs/schema.md
 	$(BIN)/python -m coevo.cli.reference > docs/cli.md
+	$(BIN)/python -m coevo.config > docs/experiment.md
 
 setup: $(VENV)/.ready
 	@$(BIN)/python -m webarena.install

@@ -48,7 +48,7 @@ class Grid:
 
 
 def make_grid(store: Store, run: str) -> Grid | None:
-    """The grid of a run, or None while an arm is missing. Intervals are paired bootstraps over (task, seed)."""
+    """The grid of a run, or None while an arm is missing. Intervals are paired bootstraps over tasks."""
     from coevo.store import queries
 
     row = queries.run(store, run)
@@ -86,7 +86,12 @@ def make_grid(store: Store, run: str) -> Grid | None:
         "evolved+evolved": [e - b for e, b in zip(both, base, strict=True)],
     }
     interaction = [e - w - s + b for e, w, s, b in zip(both, weights, skill, base, strict=True)]
-    estimates = bootstrap([*columns, *differences.values(), interaction], confidence=CONFIDENCE, seed=seed)
+    estimates = bootstrap(
+        [*columns, *differences.values(), interaction],
+        clusters=[task for task, _ in common],
+        confidence=CONFIDENCE,
+        seed=seed,
+    )
     union = set.union(*(set(values) for values in episodes.values()))
     return Grid(
         split=table["split"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 RESAMPLES = 4000
@@ -21,29 +21,42 @@ class Estimate:
 
 
 def bootstrap(
-    columns: Sequence[Sequence[float]], *, confidence: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
+    columns: Sequence[Sequence[float]],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> list[Estimate]:
     """The mean of each column with a percentile bootstrap interval; rows are resampled whole.
 
-    Columns of equal length share the same resamples, so paired columns stay paired. An interval over identical
+    Columns of equal length share the same resamples, so paired columns stay paired. Rows with the same entry in
+    `clusters` (repeats of one task, say) are not independent and are drawn together. An interval over identical
     values has no width: with few units it says less than it seems to. Raises ValueError for empty or ragged columns.
     """
     n = len(columns[0])
     if not n or any(len(column) != n for column in columns):
         raise ValueError("bootstrap needs columns of one length, with at least one row")
     generator = random.Random(seed)
-    rows = range(n)
+    members: dict[Hashable, list[int]] = {}
+    for row in range(n):
+        members.setdefault(row if clusters is None else clusters[row], []).append(row)
+    units = list(members.values())
+    sums = [[math.fsum(column[row] for row in unit) for unit in units] for column in columns]
+    sizes = [len(unit) for unit in units]
+    rows = range(len(units))
     means: list[list[float]] = [[] for _ in columns]
     for _ in range(resamples):
-        drawn = generator.choices(rows, k=n)
-        for column, collected in zip(columns, means, strict=True):
-            collected.append(sum(map(column.__getitem__, drawn)) / n)
+        drawn = generator.choices(rows, k=len(units))
+        size = sum(map(sizes.__getitem__, drawn))
+        for column, collected in zip(sums, means, strict=True):
+            collected.append(sum(map(column.__getitem__, drawn)) / size)
     tail = (1 - confidence) / 2
     estimates = []
     for column, collected in zip(columns, means, strict=True):
         collected.sort()
         lower, upper = quantile(collected, tail), quantile(collected, 1 - tail)
-        estimates.append(Estimate(math.fsum(column) / n, lower, upper, n))
+        estimates.append(Estimate(math.fsum(column) / n, lower, upper, len(units)))
     return estimates
 
 

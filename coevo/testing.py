@@ -361,7 +361,7 @@ def toy_graph() -> Any:
 
 
 def tiny_model() -> Path:
-    """Folder of a random Llama of some 0.3 M parameters with a byte-level tokenizer, made once a process (needs torch)."""
+    """Folder of a random Llama of about 50k parameters with a byte-level tokenizer, made once a process (needs torch)."""
     from coevo.testing_models import tiny_model as build
 
     return build()

@@ -53,3 +53,11 @@ def test_quantile_interpolates() -> None:
     assert quantile([0.0, 1.0, 2.0, 3.0], 0.5) == 1.5
     assert quantile([0.0, 10.0], 0.25) == 2.5
     assert quantile([4.0], 0.9) == 4.0
+
+
+def test_repeats_of_a_task_count_as_one_unit() -> None:
+    values = [1.0] * 6 + [0.0] * 4
+    single = bootstrap([values], seed=1)[0]
+    repeated = bootstrap([values * 5], clusters=list(range(10)) * 5, seed=1)[0]
+    assert (repeated.mean, repeated.n) == (0.6, 10)
+    assert (repeated.lower, repeated.upper) == (pytest.approx(single.lower), pytest.approx(single.upper))

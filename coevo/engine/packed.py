@@ -3,7 +3,7 @@
 Only attention looks at sequence borders. Three things keep a population's forward pass small:
 
 * no padding: linear layers see real tokens only;
-* a *stem* (the system message with the skill) is encoded once a member and shared by that member's sequences;
+* a *stem* (what prompts share: system message, skill, examples) is encoded once a member, for all its sequences;
 * the *trunk*, the layers below the first one that noise moves, is the same for every member: it runs once for each
   distinct text, and its output is fanned out to the members that read the same text (all members face the same tasks).
 

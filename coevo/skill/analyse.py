@@ -29,7 +29,10 @@ _UNPAIRED_WEIGHT = 0.5  # a failure with nothing to compare with says less than 
 class Analyst(Protocol):
     """Reads a selection against a frozen skill. Every edit names the episodes of the selection it rests on."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Who the analyst is, as the author of its versions."""
+        ...
 
     async def analyse(self, skill: SkillDocument, selection: Selection) -> list[ProposedEdit]: ...
 

@@ -1,8 +1,7 @@
 """From episodes to candidate skills: select, analyse, merge, apply. The gate decides what becomes of them.
 
 One distillation may propose several candidates, because what helps a model depends on the model: rules only, examples
-only, both, other examples. They are alternatives; the loop gates the most promising first and stops at the first
-that is accepted.
+only, both, other examples. They are alternatives: the loop gates the most promising ones and takes the best that passes.
 """
 
 from __future__ import annotations

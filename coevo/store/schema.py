@@ -222,11 +222,11 @@ TABLES: dict[str, TableDoc] = {
         {
             "id": "Id of the edit.",
             "skill_version": "Version it led to, or would have led to.",
-            "op": "What it does, e.g. `add`, `replace`, `remove`.",
+            "op": "What it does, e.g. `add`, `replace`, `delete`.",
             "section": "Section of the document it changes.",
             "text": "The text it adds.",
             "support": "Distinct tasks behind it.",
-            "status": "What became of it, e.g. `applied`, `duplicate`, `over_budget`, `set_aside`.",
+            "status": "What became of it, e.g. `applied`, `duplicate`, `over_budget`, `not_found`.",
             "reason": "Why.",
             "analyst": "Who proposed it.",
             "content_hash": "Hash of (op, section, text), to recognise it when proposed again.",
