@@ -20,7 +20,7 @@ lint: $(VENV)/.ready ## Format, lint and types, as CI checks them
 	$(BIN)/mypy
 
 docs: $(VENV)/.ready ## Write the generated pages: docs/schema.md, docs/cli.md, docs/experiment.md
-	$(BIN)/python -m coevo.store.schema > docs/schema.md
+	$(BIN)/python -c "from coevo.store import schema_markdown as page; print(page(), end='')" > docs/schema.md
 	$(BIN)/python -m coevo.cli.reference > docs/cli.md
 	$(BIN)/python -m coevo.config > docs/experiment.md
 

@@ -47,7 +47,8 @@ class Transition:
     """Result of one action. `reward` is the score so far in [0, 1] unless the task says otherwise.
 
     `components` splits the reward into named parts (they are stored; the loop uses `reward`).
-    `info["error"]` is set when the action could not be parsed or failed: the agent sees it as text.
+    `info["error"]` is set when the action could not be parsed or failed: the agent sees it as text. `info["performed"]`
+    is the action as the environment understood it, in its plainest form: what a distiller shows as an example.
     """
 
     observation: Observation

@@ -104,6 +104,7 @@ class EpisodeEnvironment:
                 self.turns,
                 action,
                 transition.observation,
+                performed=str(transition.info.get("performed") or ""),
                 error=self.error,
                 reward=self.reward,
                 done=self.done,

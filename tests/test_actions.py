@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarena.actions import Action, ParseError, Target, parse, resolve
+from webarena.actions import Action, ParseError, Target, canonical, parse, resolve
 from webarena.observation import Element
 
 
@@ -237,3 +237,25 @@ def test_a_name_written_as_the_page_shows_it_is_read_back(label):
     element = Element(1, "button", label, "e1")
     if label and "\\" not in label and not set(label) & set("'\"“”‘’`«»[]"):
         assert resolve([element], parse(f"click '{label}'").target, "click") is element
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ('Click on the "Ok" button.', "click 'Ok'"),
+        ("click [1]", "click 'Ok'"),
+        ("click [2]", "click [2]"),
+        ("type [3] “Ann”", "type 'First name' 'Ann'"),
+        ("press Enter", "press Enter"),
+        ("stop '42'", "stop '42'"),
+    ],
+)
+def test_canonical_form_names_the_element_where_the_name_is_enough(said: str, plain: str) -> None:
+    page = (
+        Element(1, "button", "Ok", "e1"),
+        Element(2, "textbox", "", "e2"),
+        Element(3, "textbox", "First name", "e3"),
+    )
+    action = parse(said)
+    assert canonical(action, page) == plain
+    assert canonical(parse(plain), page) == plain

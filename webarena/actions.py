@@ -384,6 +384,23 @@ def resolve(elements: Sequence[Element], target: Target, verb: Verb) -> Element:
     raise ParseError(f"there is no {target} on the page; {_candidates(fitting or elements, target)}")
 
 
+def canonical(action: Action, elements: Sequence[Element]) -> str:
+    """`action` in the plain form of the action language: the element by its name where that is enough, else by its id.
+
+    Raises `ParseError` when `elements` has no such element.
+    """
+    words = [action.verb if action.verb != "press" else f"press {action.text}"]
+    if action.target is not None:
+        element = resolve(elements, action.target, action.verb)
+        named = element.name and resolve(elements, Target(name=element.name), action.verb) is element
+        words.append(quote(element.name) if named else f"[{element.id}]")
+    if action.verb in ("type", "select", "stop"):
+        words.append(quote(action.text))
+    elif action.verb == "scroll":
+        words.append(action.text)
+    return " ".join(words)
+
+
 def _fits(element: Element, verb: Verb) -> bool:
     if verb == "type":
         return element.role in FIELDS and not element.options

@@ -18,7 +18,7 @@ from typing import Any
 from coevo.env import Observation, Task, Transition
 from coevo.errors import ConfigError, WorldError
 from coevo.seeds import derive_seed
-from webarena.actions import ParseError, parse
+from webarena.actions import ParseError, canonical, parse
 from webarena.browser import Browser
 from webarena.executor import ActionFailed, perform
 from webarena.observation import INIT_SCRIPT, PageView, observe
@@ -120,9 +120,10 @@ class MiniWoBEnvironment:
         `gave_up` or `turn_limit` there."""
         if self._done:
             raise RuntimeError("the episode is over: call reset first")
-        error, category, stopped = "", "", False
+        error, category, performed, stopped = "", "", "", False
         try:
             parsed = parse(action)
+            performed = canonical(parsed, self._view.elements)
             if parsed.verb == "stop":
                 stopped = True
             elif parsed.verb == "back":
@@ -135,7 +136,7 @@ class MiniWoBEnvironment:
         except ActionFailed as problem:
             error, category = str(problem), "action_failed"
         self._turns += 1
-        return await self._transition(error, category, stopped)
+        return await self._transition(error, category, performed, stopped)
 
     async def close(self) -> None:
         """Nothing to do: the page belongs to the pool."""
@@ -174,7 +175,7 @@ class MiniWoBEnvironment:
                 raise
             raise ActionFailed(str(error).strip().split("\n", 1)[0]) from error
 
-    async def _transition(self, error: str, category: str, stopped: bool) -> Transition:
+    async def _transition(self, error: str, category: str, performed: str, stopped: bool) -> Transition:
         done, raw, reason = await self._run(self._state(), "reading the page")
         task_reward = max(0.0, float(raw)) if done else 0.0
         success = done and (raw >= self.options.success_at if self.options.success_at > 0 else raw > 0)
@@ -187,7 +188,12 @@ class MiniWoBEnvironment:
         components = {"task": task_reward} | ({"format": form} if weight else {})
         info = {
             key: value
-            for key, value in (("error", error), ("category", category), ("reason", reason))
+            for key, value in (
+                ("error", error),
+                ("category", category),
+                ("performed", performed),
+                ("reason", reason),
+            )
             if value
         }
         observation = Observation(

@@ -125,12 +125,13 @@ def read_action(text: str) -> Action:
 
 
 def read_moves(episode: EpisodeRecord) -> tuple[Move, ...]:
-    """The actions of an episode, each with the page the agent saw when it chose."""
+    """The actions of an episode, as the environment understood them, each with the page the agent saw when it chose."""
     moves = []
     page: tuple[Element, ...] = ()
     for step in episode.steps:
         if step.action is not None:
-            moves.append(Move(page, step.action.strip(), read_action(step.action), step.error))
+            said = (step.performed or step.action).strip()
+            moves.append(Move(page, said, read_action(said), step.error))
         page = read_page(step.observation)
     return tuple(moves)
 

@@ -104,6 +104,7 @@ CREATE TABLE steps (
     episode TEXT NOT NULL REFERENCES episodes(id),
     ord INTEGER NOT NULL,
     action TEXT,
+    performed TEXT,
     observation TEXT REFERENCES texts(hash),
     error TEXT,
     reward REAL,
@@ -302,7 +303,7 @@ SELECT m.hash, m.parent, m.role,
 FROM messages m LEFT JOIN texts t ON t.hash = m.text;
 
 CREATE VIEW step_text AS
-SELECT s.episode, s.ord, s.action, coalesce(t.text, '') AS observation, s.error, s.reward, s.done, s.screenshot
+SELECT s.episode, s.ord, s.action, s.performed, coalesce(t.text, '') AS observation, s.error, s.reward, s.done, s.screenshot
 FROM steps s LEFT JOIN texts t ON t.hash = s.observation;
 
 CREATE VIEW call_text AS

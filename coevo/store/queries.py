@@ -26,6 +26,8 @@ class StepRecord:
     error: str
     reward: float | None
     done: bool
+    performed: str = ""
+    """The action as the environment understood it, where that differs from `action`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,7 @@ def _step(row: Mapping[str, Any]) -> StepRecord:
         error=row["error"] or "",
         reward=row["reward"],
         done=bool(row["done"]),
+        performed=row["performed"] or "",
     )
 
 

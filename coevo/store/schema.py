@@ -117,7 +117,8 @@ TABLES: dict[str, TableDoc] = {
         {
             "episode": _EPISODE,
             "ord": "0 is the reset; actions count from 1.",
-            "action": "What the agent did; null for the reset.",
+            "action": "What the agent said it does; null for the reset.",
+            "performed": "The action as the environment understood it; null where that is the same text, or unknown.",
             "observation": "Hash of the text the agent saw afterwards; null if it was empty.",
             "error": "Why the action could not be parsed or failed; null if it worked.",
             "reward": "Reward so far.",
@@ -328,6 +329,7 @@ TABLES: dict[str, TableDoc] = {
             "episode": _EPISODE,
             "ord": "As in `steps`.",
             "action": "As in `steps`.",
+            "performed": "As in `steps`.",
             "observation": "The text the agent saw afterwards.",
             "error": "As in `steps`.",
             "reward": "As in `steps`.",
