@@ -1,8 +1,8 @@
 """python benchmarks/population.py [--model ID] [--members 16] [--tasks 8] [--threads N] [--json]
 
 Tokens per second of a whole population in one batch against one member at a time, the same work in one process: the same
-prompts, members, noise and number of answer tokens. Also prints peak memory of a training generation
-against inference.
+prompts, members, noise and number of answer tokens. Also prints the peak memory of a training generation (population and
+update) against that of inference, which includes the fp32 master.
 
 Baseline: `population = "sequential"` of the same engine, which perturbs all weights explicitly for each member.
 """
@@ -15,6 +15,7 @@ import json
 import os
 import resource
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,16 @@ from coevo.engine.models import BUILTIN
 from coevo.engine.noise import quantise_coefficients
 from coevo.skill import SkillDocument
 
-NAMES = ["Blue Shirt", "Desk Lamp", "Running Shoes", "Water Bottle", "Wool Blanket", "Garden Hose", "Yoga Mat", "Chess Set"]
+NAMES = [
+    "Blue Shirt",
+    "Desk Lamp",
+    "Running Shoes",
+    "Water Bottle",
+    "Wool Blanket",
+    "Garden Hose",
+    "Yoga Mat",
+    "Chess Set",
+]
 SKILL = SkillDocument.load(Path(__file__).parents[1] / "skills" / "web").body
 
 
@@ -53,7 +63,8 @@ async def measure(model: str, threads: int, members: int, tasks: int) -> dict[st
         spec = NoiseSpec("lowrank", 1, "rms", include)
         together = load_engine(model, noise=spec, threads=threads, population="batched")
         found["engine"] = together.describe()
-        await together.generate(requests(1, tasks, 2))  # warm-up
+        same = [replace(request, perturbation=None) for request in requests(members, tasks, 8)]
+        await together.generate(same)  # inference: the centre answers as many requests; also the warm-up
         if "inference_peak_mb" not in found:
             found["inference_peak_mb"] = peak_mb()
         figures = {}

@@ -58,7 +58,9 @@ def check_experiment(
 
     `engine` is used, and left open, instead of loading the experiment's model.
     """
-    return asyncio.run(_Probes(file, overrides, quick, engine).all())
+    from coevo.loop import run_async
+
+    return run_async(_Probes(file, overrides, quick, engine).all())
 
 
 def render_checks(checks: Sequence[Check]) -> Table:

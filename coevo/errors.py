@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CoevoError(Exception):
     """Base of every error coevo raises on purpose.
@@ -44,3 +48,24 @@ class AgentError(CoevoError):
 
 class WorldError(CoevoError):
     """The world around the agent broke (browser died, site down, judge failed): the episode is invalid."""
+
+
+@contextmanager
+def explained(what: str, kind: type[CoevoError]) -> Iterator[None]:
+    """Around code that is not coevo's: what it raises (or that it exits) becomes an error of `kind` that says where.
+
+    A CoevoError passes as it is.
+    """
+    try:
+        yield
+    except CoevoError:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SyntaxError) and error.filename:
+            file, line = error.filename, error.lineno
+        else:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            file, line = last.filename, last.lineno
+        raise kind(
+            f"{what} raised {type(error).__name__}: {error}", hint=f"see {file}, line {line}"
+        ) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from coevo.errors import AgentError
+from coevo.errors import AgentError, explained
 
 
 def load_graph(spec: str, *, base: Path | None = None) -> Any:
@@ -54,13 +54,12 @@ def _run_file(path: Path) -> ModuleType:
         raise AgentError(f"{path} is not a Python file", hint="name a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[module_name]
-        raise AgentError(
-            f"{path} could not be loaded: {type(error).__name__}: {error}", hint=f"run it: python {path}"
-        ) from error
+    with explained(f"{path} could not be loaded: it", AgentError):
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[module_name]
+            raise
     return module
 
 
@@ -77,12 +76,8 @@ def _compiled(value: Any, where: str) -> Any:
                 f"{where} is a function that wants {', '.join(required)}",
                 hint="a graph factory takes no arguments; what an episode needs is in runtime.context",
             )
-        try:
+        with explained(f"{where}()", AgentError):
             value = value()
-        except Exception as error:
-            raise AgentError(
-                f"{where}() raised {type(error).__name__}: {error}", hint="call it in Python"
-            ) from error
     if not _is_graph(value):
         raise AgentError(
             f"{where} is a {type(value).__name__}, not a LangGraph graph",

@@ -87,7 +87,8 @@ class RichProgress(Progress):
             transient=True,
         )
         self._bars.start()
-        self._run = self._bars.add_task("run", total=None, detail="")
+        self._run = self._bars.add_task("preparing", total=None, detail="")
+        self._started_run = False
         self._phase = self._bars.add_task("", total=None, detail="", visible=False)
         self._rewards: list[float] = []
         self._invalid = 0
@@ -96,10 +97,12 @@ class RichProgress(Progress):
 
     def start(self, run: str, generations: int, done: int) -> None:
         self._started, self._done_before = time.monotonic(), done
+        self._started_run = True
         self._bars.update(self._run, description=run, total=generations, completed=done, detail="generations")
 
     def phase(self, label: str, total: int, done: int) -> None:
         self._rewards, self._invalid = [], 0
+        self._bars.update(self._run, visible=self._started_run)
         self._bars.reset(self._phase, description=label, total=total, completed=done, detail="", visible=True)
 
     def episode(self, outcome: Outcome, reward: float | None) -> None:

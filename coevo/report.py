@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from coevo.grid import Cell, Grid, make_grid
+from coevo.grid import Cell, Grid, canonical, make_grid
 from coevo.stats import Estimate
 from coevo.store import queries
 
@@ -84,7 +86,7 @@ def render_grid(grid: Grid) -> RenderableType:
 
     cells = {cell.arm: cell for cell in grid.cells}
     n = grid.cells[0].estimate.n
-    table = Table(title=f"mean reward on held-out {grid.split}, {n} episodes a cell, 95 % intervals")
+    table = Table(title=f"mean reward on {n} held-out tasks ({grid.split}), 95 % intervals")
     table.add_column("")
     table.add_column("seed skill")
     table.add_column("evolved skill")
@@ -130,7 +132,9 @@ def render_report(report: Report) -> RenderableType:
                 point.step,
                 point.skill_version,
             )
+        curve.caption = "reward, spread, best: of the members, on training tasks"
         parts += [curve, Text("reward  " + sparkline([point.mean for point in report.points]))]
+    parts += [Text(line) for line in _held_out(report)]
     if report.skill_versions:
         versions = Table(title="skill versions")
         for heading in ("version", "verdict", "gain", "why"):
@@ -161,20 +165,19 @@ def sparkline(values: list[float | None]) -> str:
 
 
 def render_svg(report: Report) -> str:
-    """Reward (mean over episodes, best member, held-out evaluations) and σ over generations, as an SVG document."""
-    width, height, left, right, top, bottom = 720, 380, 60, 60, 40, 50
+    """Reward, σ and new skills over generations, and the arms on held-out tasks, as an SVG document."""
+    width, height, left, right, top, bottom = 760, 380, 60, 110, 60, 50
+    measured = [row for row in report.evaluations if row["mean"] is not None and "@" not in row["arm"]]
     rewards: list[float] = [
         value
         for value in (
             *(v for p in report.points for v in (p.mean, p.best)),
-            *(e["mean"] for e in report.evaluations),
+            *(e["mean"] for e in measured),
         )
         if value is not None
     ]
     low, high = min([0.0, *rewards]), max([1.0, *rewards])
-    last: int = max(
-        [1, *(p.generation for p in report.points), *(e["generation"] for e in report.evaluations)]
-    )
+    last: int = max([1, *(p.generation for p in report.points), *(e["generation"] for e in measured)])
     sigma_high = max([p.sigma for p in report.points], default=1.0) or 1.0
 
     def x(generation: int) -> float:
@@ -216,18 +219,28 @@ def render_svg(report: Report) -> str:
         line([(x(p.generation), y(p.mean)) for p in report.points if p.mean is not None], "#2171b5")
     )
     shapes += [
-        _whisker(x(e["generation"]), y(e["lower"]), y(e["mean"]), y(e["upper"]), e["arm"])
-        for e in report.evaluations
-        if e["mean"] is not None
+        _whisker(x(e["generation"]), y(e["lower"]), y(e["mean"]), y(e["upper"]), e["arm"]) for e in measured
     ]
+    lowest = -math.inf
+    for e in sorted((e for e in measured if e["generation"] == last), key=lambda e: -float(e["mean"])):
+        lowest = max(lowest + 13, y(e["mean"]) + 4)  # labels of arms that are close stand below each other
+        shapes.append(label(x(last) + 9, lowest, e["arm"], "start", "#d94801"))
+    for before, after in pairwise(report.points):
+        if before.skill_version != after.skill_version:
+            px = x(after.generation)
+            shapes.append(
+                f'<line x1="{px:.1f}" x2="{px:.1f}" y1="{top}" y2="{height - bottom}" stroke="#41ab5d"'
+                f' stroke-dasharray="2 4"><title>{escape(after.skill_version)}</title></line>'
+            )
     legend = (
         ("mean reward", "#2171b5"),
         ("best member", "#9ecae1"),
         ("held-out, 95 %", "#d94801"),
         (f"σ (top: {sigma_high:.3g})", "#777"),
+        ("new skill", "#41ab5d"),
     )
     shapes += [
-        label(left + 8 + 160 * i, top - 6, text, "start", colour) for i, (text, colour) in enumerate(legend)
+        label(left + 130 * i, top - 18, text, "start", colour) for i, (text, colour) in enumerate(legend)
     ]
     body = "\n".join(shapes)
     return (
@@ -262,6 +275,27 @@ def _points(store: Store, run: str) -> Iterator[Point]:
         )
 
 
+def _held_out(report: Report) -> Iterator[str]:
+    """The centre on held-out tasks over generations, a line a split, where it was measured more than once."""
+    moved = any(point.step.startswith("step ") for point in report.points)
+    changed = any(version["status"] == "accepted" for version in report.skill_versions)
+    centre = {"evolved+evolved", canonical("evolved+evolved", moved=moved, changed=changed)}
+    for split in sorted({str(row["split"]) for row in report.evaluations}):
+        means = {
+            row["generation"]: row["mean"]
+            for row in report.evaluations
+            if row["split"] == split
+            and row["mean"] is not None
+            and row["arm"].partition("@")[0] in (centre if row["generation"] else {"base+seed"})
+        }
+        if len(means) > 1:
+            values = [
+                f"{mean:.3f} after {generation}" if generation else f"{mean:.3f} at first"
+                for generation, mean in sorted(means.items())
+            ]
+            yield f"held-out {split}, weights and skill of the time: {', '.join(values)} generations"
+
+
 def _cell(cell: Cell) -> str:
     estimate = cell.estimate
     same = f"\n= {cell.same_as}: nothing evolved" if cell.same_as else ""
@@ -270,7 +304,8 @@ def _cell(cell: Cell) -> str:
 
 def _difference(estimate: Estimate) -> tuple[str, str, str]:
     verdict = "" if estimate.lower <= 0 <= estimate.upper else "clear of 0"
-    return f"{estimate.mean:+.3f}", f"[{estimate.lower:+.3f}, {estimate.upper:+.3f}]", verdict
+    mean, lower, upper = (round(value, 3) + 0.0 for value in (estimate.mean, estimate.lower, estimate.upper))
+    return f"{mean:+.3f}", f"[{lower:+.3f}, {upper:+.3f}]", verdict
 
 
 def _number(value: float | None) -> str:

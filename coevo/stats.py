@@ -12,7 +12,7 @@ RESAMPLES = 4000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean and its interval over `n` independent units (episodes, or pairs of them)."""
+    """A mean and its interval over `n` independent units (tasks, or pairs of episodes on them)."""
 
     mean: float
     lower: float
@@ -53,10 +53,10 @@ def bootstrap(
             collected.append(sum(map(column.__getitem__, drawn)) / size)
     tail = (1 - confidence) / 2
     estimates = []
-    for column, collected in zip(columns, means, strict=True):
+    for values, collected in zip(columns, means, strict=True):
         collected.sort()
         lower, upper = quantile(collected, tail), quantile(collected, 1 - tail)
-        estimates.append(Estimate(math.fsum(column) / n, lower, upper, len(units)))
+        estimates.append(Estimate(math.fsum(values) / n, lower, upper, len(units)))
     return estimates
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "ToyTaskSet",
     "tiny_model",
     "toy_answer",
+    "toy_engine",
     "toy_graph",
     "toy_tasks",
 ]
@@ -348,6 +349,14 @@ class ToyTaskSet:
 def toy_tasks(**options: Any) -> ToyTaskSet:
     """`ToyTaskSet(**options)`, in the form an experiment file names: `set = "coevo.testing:toy_tasks"`."""
     return ToyTaskSet(**options)
+
+
+def toy_engine(model_id: str = "", **options: Any) -> FakeEngine:
+    """A `FakeEngine` that plays the toy world, in the form an experiment file names: `engine = "coevo.testing:toy_engine"`.
+
+    Called as `load_engine` is; model and options change nothing.
+    """
+    return FakeEngine()
 
 
 def toy_graph() -> Any:

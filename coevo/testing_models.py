@@ -42,7 +42,7 @@ def tiny_model(directory: Path | None = None, *, layers: int = 3, seed: int = 0,
     raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,
         eos_token="<|end|>",
         pad_token="<|end|>",

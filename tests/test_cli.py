@@ -265,9 +265,12 @@ class TestResults:
         assert "run toy-1 · finished · seed 5" in text
         assert "generations" in text
         assert "skill versions" in text
-        assert (work / "curve.svg").read_text().startswith("<svg")
+        picture = (work / "curve.svg").read_text()
+        assert picture.startswith("<svg")
+        arms = json.loads(good("report", "--json"))["evaluations"]
+        assert all(f">{row['arm']}</text>" in picture for row in arms if row["generation"] == 4)
         grid = good("report", "toy-1", "--grid")
-        assert "9 episodes a cell, 95 % intervals" in grid
+        assert "mean reward on 9 held-out tasks (test), 95 % intervals" in grid
         for name in (
             "base weights",
             "evolved weights",
@@ -295,6 +298,25 @@ class TestResults:
         assert "toy-1" in good("runs")
         rows = json.loads(good("runs", "--json"))
         assert [(row["id"], row["status"], row["generations"]) for row in rows] == [("toy-1", "finished", 4)]
+
+    def test_times_are_to_the_second_and_show_gives_the_setting(self, work: Path) -> None:
+        import re
+
+        assert len(re.findall(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", good("runs"))) == 2
+        text = good("show", "toy-1")
+        assert "4 generations × 6 members" in text
+        assert re.search(r"rollout +96 episodes, \d+ successes, 0 invalid", text)
+
+    def test_the_report_follows_the_centre_on_held_out_tasks(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        workspace(tmp_path)
+        text = good("run", "toy.toml", "evaluate.every=1", "evaluate.grid=false", "schedule.mode=weights")
+        assert "next: coevo report toy-1\n" in text, "there is no grid to point at"
+        (line,) = [line for line in good("report").splitlines() if line.startswith("held-out test")]
+        assert " after 1, " in line
+        assert line.rstrip().endswith("after 3 generations")
 
     def test_a_killed_run_is_called_interrupted(self, work: Path, tmp_path: Path) -> None:
         from coevo.store import Store
@@ -368,6 +390,9 @@ class TestSkills:
         assert f"+++ {proposed['id']}" in text
         assert any(line.startswith("+") and not line.startswith("+++") for line in text.splitlines())
         assert "is a seed: it has no parent" in bad("skills", "diff", rows[0]["id"])
+        assert good("skills", "diff", proposed["parent"], proposed["id"]) == text, (
+            "from the first to the second"
+        )
 
     def test_export_gives_a_valid_stamped_skill(self, work: Path, tmp_path: Path) -> None:
         from coevo.skill import SkillDocument
@@ -388,6 +413,13 @@ class TestDatabase:
         rows = json.loads(good("db", "query", "SELECT count(*) AS n FROM runs", "--json"))
         assert rows == [{"n": 1}]
         assert "tables: " in bad("db", "schema", "nope")
+
+    def test_a_wide_row_is_printed_one_value_a_line(self, work: Path) -> None:
+        text = good("db", "query", "SELECT * FROM episodes LIMIT 2")
+        (first, _) = [line for line in text.splitlines() if line.startswith("id ")]
+        assert len(first.split()[1]) == 16, "nothing is cut off"
+        assert "━" not in text
+        assert "━" in good("db", "query", "SELECT id, reward FROM episodes LIMIT 2")
 
     def test_queries_only_read(self, work: Path) -> None:
         assert "query failed" in bad("db", "query", "DELETE FROM runs")

@@ -129,6 +129,19 @@ class TestExamples:
         )
         assert done.stdout == "success in 1 turn\n"
 
+    @pytest.mark.parametrize(
+        "overrides", [(), ("model.engine=engine.py:make", "agent.graph=agents/presser.py:graph")]
+    )
+    def test_a_whole_run(self, examples_on_disk: Path, overrides: tuple[str, ...]) -> None:
+        (file,) = [text for _, text in blocks("toml") if text.startswith("# toy.toml")]
+        (skill,) = [text for _, text in blocks("markdown") if text.startswith("---\nname: buttons")]
+        (examples_on_disk / "toy.toml").write_text(file, encoding="utf-8")
+        (examples_on_disk / "skills" / "buttons").mkdir(parents=True)
+        (examples_on_disk / "skills" / "buttons" / "SKILL.md").write_text(skill, encoding="utf-8")
+        quick = ("es.generations=2", "es.population=4", "evaluate.tasks=6", "skill.dev_tasks=8")
+        sql = "SELECT count(*) AS n FROM generations"
+        assert toy_run(examples_on_disk, *quick, *overrides, sql=sql) == [{"n": 2}]
+
     @pytest.mark.parametrize("text", [text for _, text in blocks("toml")])
     def test_experiment_files_name_keys_that_exist(self, text: str, tmp_path: Path) -> None:
         import tomllib

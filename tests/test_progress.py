@@ -47,6 +47,17 @@ def test_lines_when_it_is_not_a_terminal() -> None:
     assert lines[3:] == ["skill accepted"]
 
 
+def test_a_measurement_outside_a_run_has_no_bar_for_the_run() -> None:
+    stream = io.StringIO()
+    progress = RichProgress(Console(file=stream, force_terminal=True, width=160))
+    progress.phase("evaluate base+seed", 4, 0)
+    stream.truncate(stream.seek(0))
+    progress._bars.refresh()
+    progress.close()
+    assert "evaluate base+seed" in stream.getvalue()
+    assert "preparing" not in stream.getvalue()
+
+
 def test_bars_on_a_terminal_show_reward_invalid_episodes_and_time_left() -> None:
     stream = io.StringIO()
     progress = RichProgress(Console(file=stream, force_terminal=True, width=160))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import click
@@ -14,11 +16,24 @@ from coevo.errors import CoevoError
 
 
 class CoevoGroup(click.Group):
-    """Prints a CoevoError as its message and the next step, and exits with 1."""
+    """Prints a CoevoError, or a file that cannot be used, as a message and the next step, and exits with 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(
+                stream, io.TextIOWrapper
+            ):  # σ and ✓ are no reason to fail where there is only ASCII
+                stream.reconfigure(errors="replace")
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except OSError as error:
+                if error.filename is None:  # a closed pipe, for one, which click knows how to end
+                    raise
+                raise CoevoError(
+                    f"{error.filename}: {error.strerror}",
+                    hint="choose another place, or make this one usable",
+                ) from error
         except CoevoError as error:
             click.echo(f"Error: {error.message}", err=True)
             if error.hint:

@@ -56,7 +56,10 @@ def print_json(value: Any) -> None:
 def print_rows(
     rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, as_json: bool, empty: str
 ) -> None:
-    """Rows as a table of some columns, or as JSON with all of them."""
+    """Rows as a table of some columns, or as JSON with all of them.
+
+    What does not fit the width as a table is printed one value a line.
+    """
     if as_json:
         print_json([dict(row) for row in rows])
         return
@@ -67,13 +70,29 @@ def print_rows(
     from rich.text import Text
 
     names = list(columns)
+    cells = [[_moment(name, row.get(name)) for name in names] for row in rows]
     table = Table()
-    for name in names:
+    for name, column in zip(names, zip(*cells, strict=True), strict=True):
         numeric = all(isinstance(row.get(name), int | float) for row in rows)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(Text(shown(row.get(name))) for name in names))
-    console().print(table)
+        whole = numeric or not any(" " in cell or "\n" in cell for cell in column)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=whole)
+    for row_cells in cells:
+        table.add_row(*map(Text, row_cells))
+    screen = console()
+    if table.__rich_measure__(screen, screen.options.update(max_width=10_000)).minimum <= screen.width:
+        screen.print(table)
+        return
+    for number, row_cells in enumerate(cells):
+        facts = Table.grid(padding=(0, 2))
+        for name, cell in zip(names, row_cells, strict=True):
+            facts.add_row(name.replace("_", " "), Text(cell))
+        screen.print(*([""] if number else []), facts, sep="\n")
+
+
+def _moment(name: str, value: Any) -> str:
+    """A cell, with a time to the second."""
+    is_time = name.endswith("_at") and isinstance(value, str)
+    return value[:19].replace("T", " ") if is_time else shown(value)
 
 
 def shown(value: Any) -> str:

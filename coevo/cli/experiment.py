@@ -72,15 +72,13 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
     coevo run miniwob.toml
     coevo run miniwob.toml seed=2 es.population=32 schedule.mode=weights
     """
-    import asyncio
-
     from coevo.config import load_experiment
-    from coevo.loop import run_experiment
+    from coevo.loop import run_async, run_experiment
     from coevo.progress import Progress, make_progress
 
     experiment = load_experiment(file, overrides)
     progress = Progress() if quiet else make_progress(sys.stdout)
-    result = asyncio.run(run_experiment(experiment, progress=progress, new=new))
+    result = run_async(run_experiment(experiment, progress=progress, new=new))
     database = "" if experiment.database == "runs/coevo.sqlite" else f" --db {experiment.database}"
     if result.already:
         click.echo(f"run {result.run} of this experiment is finished; --new starts another one")
@@ -89,4 +87,5 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
         sys.exit(130)
     else:
         click.echo(f"run {result.run} is finished")
-    click.echo(f"next: coevo report {result.run} --grid{database}")
+    grid = " --grid" if experiment.evaluate.grid else ""
+    click.echo(f"next: coevo report {result.run}{grid}{database}")

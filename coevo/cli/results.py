@@ -45,7 +45,7 @@ def eval_run(
     import asyncio
     import sys
 
-    from coevo.loop import RunStopped, evaluate_run
+    from coevo.loop import RunStopped, evaluate_run, run_async
     from coevo.progress import Progress, make_progress
 
     progress = Progress() if as_json else make_progress(sys.stdout)
@@ -53,7 +53,7 @@ def eval_run(
         database, run_id, arms=arms, split=split, tasks=tasks, repeats=repeats, progress=progress
     )
     try:
-        rows = asyncio.run(work)
+        rows = run_async(work)
     except (RunStopped, asyncio.CancelledError):
         click.echo("stopped; the same command continues", err=True)
         sys.exit(130)

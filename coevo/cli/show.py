@@ -79,10 +79,25 @@ def describe(kind: str, found: dict[str, Any]) -> RenderableType:
             )
             parts.append(Text(edit["text"] or ""))
             parts.append(
-                Text(f"{edit['support']} tasks; episodes {', '.join(edit['evidence'])}", style="dim")
+                Text(
+                    f"{edit['support']} task{'' if edit['support'] == 1 else 's'}; episodes {', '.join(edit['evidence'])}",
+                    style="dim",
+                )
             )
         parts += [Text("\nSKILL.md", style="bold"), Text(found["text"])]
     else:
+        config = found["config"]
+        for name, value in (
+            ("model", config["model"]["id"]),
+            ("agent", config["agent"]["graph"]),
+            ("tasks", config["tasks"]["set"]),
+            ("evolves", config["schedule"]["mode"]),
+            ("size", "{generations} generations × {population} members".format_map(config["es"])),
+        ):
+            facts.add_row(name, Text(value))
+        for phase in found["phases"]:
+            counts = "{episodes} episodes, {successes} successes, {invalid} invalid".format_map(phase)
+            facts.add_row(phase["phase"], Text(counts))
         parts.append(Text("`coevo report` shows what it achieved", style="dim"))
     return Group(*parts)
 

@@ -28,13 +28,17 @@ def list_versions(run_id: str | None, database: str, as_json: bool) -> None:
     \b
     coevo skills list --run miniwob-1
     """
+    from coevo.store import queries
+
     with open_store(database) as store:
+        if run_id is not None:
+            run_id = queries.run(store, run_id)["id"]
         rows = store.query(
             "SELECT id, skill, status, parent, run, generation, gain, gain_lower, gain_upper, pairs, author,"
             " created_at, reason FROM skill_versions WHERE ?1 IS NULL OR run = ?1 ORDER BY created_at, id",
             (run_id,),
         )
-    columns = ("id", "status", "parent", "gain", "gain_lower", "author", "reason")
+    columns = ("id", "status", "parent", "gain", "reason")
     print_rows(rows, columns, as_json=as_json, empty="no skill versions yet")
 
 
@@ -61,7 +65,9 @@ def show_version(version: str, database: str, as_json: bool) -> None:
 @click.argument("other", required=False)
 @database_option
 def diff(version: str, other: str | None, database: str) -> None:
-    """Show what VERSION changed against OTHER (left out: its parent).
+    """Show what VERSION changed in its parent; or, with OTHER, what leads from VERSION to OTHER.
+
+    Both may be runs: then the version the run ended with is meant.
 
     \b
     coevo skills diff miniwob-1.g3

@@ -5,7 +5,7 @@ from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
 from coevo.loop.resources import Resources, open_resources
 from coevo.loop.run import RunResult, experiment_of, open_context, run_experiment
-from coevo.loop.stop import RunStopped, StopSignal
+from coevo.loop.stop import RunStopped, StopSignal, run_async
 
 __all__ = [
     "LoopContext",
@@ -20,5 +20,6 @@ __all__ = [
     "export_run",
     "open_context",
     "open_resources",
+    "run_async",
     "run_experiment",
 ]

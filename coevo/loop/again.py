@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coevo.config import Experiment
+from coevo.config import Experiment, experiment_from
 from coevo.engine.base import Engine
 from coevo.errors import ConfigError, StoreError
 from coevo.lock import RunLock
@@ -49,10 +49,10 @@ async def evaluate_run(
             changes = {key: value for key, value in wanted.items() if value is not None}
             experiment = _changed(stored, changes)
             resources = Resources(
-                engine=await _engine(engine, experiment),
                 task_set=load_task_set(experiment),
                 graph=load_agent(experiment),
                 skill=seed_document(store, run),
+                engine=await _engine(engine, experiment),
             )
             suffix = (
                 "" if experiment.evaluate.split == stored.evaluate.split else f"@{experiment.evaluate.split}"
@@ -150,9 +150,9 @@ async def _engine(given: Engine | None, experiment: Experiment) -> Engine:
 
 
 def _changed(experiment: Experiment, changes: dict[str, Any]) -> Experiment:
-    changed = experiment.model_copy(update={"evaluate": experiment.evaluate.model_copy(update=changes)})
-    changed._directory = experiment.directory
-    return changed
+    data = experiment.model_dump()
+    data["evaluate"] |= changes
+    return experiment_from(data, directory=experiment.directory, source="the evaluation")
 
 
 def _current_version(store: Store, run: str) -> str | None:

@@ -20,7 +20,7 @@ from coevo.config import Experiment
 from coevo.engine import load_engine
 from coevo.engine.base import Engine
 from coevo.env import TaskSet
-from coevo.errors import CoevoError, ConfigError
+from coevo.errors import ConfigError, EngineError, explained
 from coevo.skill import Analyst, MinerAnalyst, SkillDocument
 
 
@@ -46,16 +46,35 @@ def open_resources(experiment: Experiment) -> Resources:
 
 
 def load_task_set(experiment: Experiment) -> TaskSet:
-    """The task set that `tasks.set` names. Raises ConfigError: no such module or name, options it doesn't take."""
+    """The task set that `tasks.set` names.
+
+    Raises ConfigError: no such module or name, options it doesn't take, not a task set, or a split that the experiment
+    needs is empty.
+    """
     spec = experiment.tasks.set
     factory = load_object("tasks.set", experiment.find_target("tasks.set", spec))
-    try:
-        task_set: TaskSet = factory(**experiment.tasks.options)
-    except TypeError as error:
-        raise ConfigError(
-            f"task set {spec!r} refused [tasks.options]: {error}", hint=f"see the documentation of {spec}"
-        ) from error
+    with explained(f"task set {spec!r}", ConfigError):
+        try:
+            task_set: TaskSet = factory(**experiment.tasks.options)
+        except TypeError as error:
+            raise ConfigError(
+                f"task set {spec!r} refused [tasks.options]: {error}", hint=f"see the documentation of {spec}"
+            ) from error
+        if not callable(getattr(task_set, "tasks", None)) or not callable(getattr(task_set, "pool", None)):
+            raise ConfigError(
+                f"tasks.set = {spec!r} made a {type(task_set).__name__}, not a task set",
+                hint="a task set has the methods tasks(split) and pool(size)",
+            )
+        for split in _splits(experiment):
+            if not task_set.tasks(split):
+                raise ConfigError(f"the task set has no {split} tasks", hint="see [tasks.options]")
     return task_set
+
+
+def _splits(experiment: Experiment) -> tuple[str, ...]:
+    """The splits a run takes tasks from."""
+    gate = () if experiment.schedule.mode == "weights" else ("dev",)
+    return tuple(dict.fromkeys(("train", *gate, experiment.evaluate.split)))
 
 
 def load_agent(experiment: Experiment) -> Any:
@@ -72,7 +91,13 @@ def load_model(experiment: Experiment) -> Engine:
     options: dict[str, Any] = table.model_dump(exclude={"id", "engine"})
     if ":" in table.engine:
         factory = load_object("model.engine", experiment.find_target("model.engine", table.engine))
-        engine: Engine = factory(experiment.model_id, noise=experiment.noise_spec(), **options)
+        with explained(f"model.engine = {table.engine!r}", EngineError):
+            engine: Engine = factory(experiment.model_id, noise=experiment.noise_spec(), **options)
+        if not callable(getattr(engine, "generate", None)):
+            raise EngineError(
+                f"model.engine = {table.engine!r} made a {type(engine).__name__}, not an engine",
+                hint="an engine has the methods of coevo.engine.Engine",
+            )
         return engine
     return load_engine(experiment.model_id, engine=table.engine, noise=experiment.noise_spec(), **options)
 
@@ -87,7 +112,14 @@ def load_analyst(experiment: Experiment) -> Analyst:
             f"skill.analyst = {name!r} is not known",
             hint="known analysts: miner, or your own as module:factory",
         )
-    analyst: Analyst = load_object("skill.analyst", experiment.find_target("skill.analyst", name))()
+    factory = load_object("skill.analyst", experiment.find_target("skill.analyst", name))
+    with explained(f"skill.analyst = {name!r}", ConfigError):
+        analyst: Analyst = factory()
+    if not callable(getattr(analyst, "analyse", None)) or not hasattr(analyst, "name"):
+        raise ConfigError(
+            f"skill.analyst = {name!r} made a {type(analyst).__name__}, not an analyst",
+            hint="an analyst has a name and the method analyse(skill, selection)",
+        )
     return analyst
 
 
@@ -98,20 +130,21 @@ def load_object(key: str, spec: str) -> Callable[..., Any]:
         raise ConfigError(
             f"{key} = {spec!r} is not of the form module:name", hint='for example "webarena.miniwob:tasks"'
         )
-    try:
-        module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+    with explained(f"{key} = {spec!r}: loading it", ConfigError):
+        try:
+            module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+                raise ConfigError(
+                    f"{key} = {spec!r}: there is no module {error.name!r}",
+                    hint="check the spelling, or install its package",
+                ) from error
             raise ConfigError(
-                f"{key} = {spec!r}: there is no module {error.name!r}",
-                hint="check the spelling, or install its package",
+                f"{key} = {spec!r} needs the package {error.name!r}, which is not installed",
+                hint="pip install 'coevo[web]'"
+                if error.name in ("playwright", "miniwob")
+                else f"pip install {error.name}",
             ) from error
-        raise ConfigError(
-            f"{key} = {spec!r} needs the package {error.name!r}, which is not installed",
-            hint="pip install 'coevo[web]'"
-            if error.name in ("playwright", "miniwob")
-            else f"pip install {error.name}",
-        ) from error
     if not hasattr(module, name):
         public = ", ".join(
             sorted(n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n)))[:12]
@@ -153,12 +186,9 @@ def _load_file(path: Path) -> Any:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except CoevoError:
+    except BaseException:
+        del sys.modules[spec.name]
         raise
-    except Exception as error:
-        raise ConfigError(
-            f"{path} raised {type(error).__name__}: {error}", hint="run it with python to see where"
-        ) from error
     return module
 
 

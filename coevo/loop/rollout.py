@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,14 @@ class Rollouts:
             stored = episode_rows(self.store, first.run, first.phase, first.generation)
         rows = {key: stored[key] for key in wanted}
         if not any(row.valid for row in rows.values()):
-            reason, _ = Counter(row.error or row.category for row in rows.values()).most_common(1)[0]
             raise WorldError(
-                f"{label}: all {len(rows)} episodes were invalid; most often: {reason}",
+                f"{label}: all {len(rows)} episodes were invalid; most often: {_most_often(rows.values())}",
                 hint="`coevo check FILE` probes browser and tasks; then run the same command again to continue",
+            )
+        valid = [row for row in rows.values() if row.valid]
+        if all(row.category == "agent_error" for row in valid):
+            self.progress.note(
+                f"{label}: the agent raised in every episode; most often: {_most_often(valid)}"
             )
         return rows
 
@@ -122,6 +126,12 @@ class Rollouts:
                     hint="when that is mended, run the same command again: it continues",
                 )
             self.progress.episode(result.outcome, result.reward)
+
+
+def _most_often(rows: Iterable[EpisodeRow]) -> str:
+    """The commonest error, without its next step."""
+    errors = Counter((row.error or row.category).partition("\n")[0] for row in rows)
+    return errors.most_common(1)[0][0]
 
 
 async def _all(coroutines: Sequence[Awaitable[None]]) -> None:

@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from coevo.config import Experiment, experiment_from
 from coevo.engine.batcher import Batcher
 from coevo.env import EnvironmentPool
-from coevo.errors import CoevoError, EngineError, StoreError
+from coevo.errors import CoevoError, EngineError, StoreError, WorldError, explained
 from coevo.lock import RunLock, allocating
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
@@ -82,7 +82,8 @@ async def open_context(
     skills = SkillLedger(store, run, resources.skill)
     await skills.register_seed()
     checksum = await _check_base(store, run, resources, skills.seed_version)
-    pool = task_set.pool(experiment.tasks.slots)
+    with explained(f"the pool of task set {experiment.tasks.set!r}", WorldError):
+        pool = task_set.pool(experiment.tasks.slots)
     batcher = Batcher(resources.engine)
     try:
         yield LoopContext(

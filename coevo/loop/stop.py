@@ -1,12 +1,21 @@
-"""Ctrl-C, twice: the first lets running episodes finish and be stored, the second ends at once."""
+"""Ctrl-C, twice: the first lets running episodes finish and be stored, the second ends at once.
+
+Neither that nor the end of a run may hang on agent code that blocks a thread: `run_async` leaves such threads behind.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from coevo.errors import AgentError, explained
+
+T = TypeVar("T")
 
 
 class RunStopped(Exception):
@@ -58,3 +67,40 @@ class StopSignal:
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, with threads that neither the end nor other episodes wait for when agent code blocks them.
+
+    Raises AgentError where such code calls `sys.exit`, which would end everything without a word.
+    """
+
+    async def on_own_threads() -> T:
+        asyncio.get_running_loop().set_default_executor(_ThreadEach())
+        return await work
+
+    try:
+        return asyncio.run(on_own_threads())
+    except SystemExit:
+        with explained("code of the agent or of its world", AgentError):
+            raise
+
+
+class _ThreadEach(ThreadPoolExecutor):
+    """A daemon thread for every job. asyncio accepts no executor that is not a ThreadPoolExecutor."""
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from coevo.errors import SkillError, explained
 from coevo.skill.analyse import Analyst
 from coevo.skill.apply import AppliedEdit, EditStatus, apply_edits, blocks
 from coevo.skill.document import Budgets, SkillDocument
@@ -109,7 +110,8 @@ async def distil(
 ) -> Distillation:
     """`propose` with a full account: the selection, edits put aside or refused, and why."""
     selection = select(episodes, held_out=held_out)
-    proposed = await analyst.analyse(document, selection)
+    with explained(f"the analyst {analyst.name!r}", SkillError):
+        proposed = list(await analyst.analyse(document, selection))
     return compose(
         document,
         selection,

@@ -130,7 +130,9 @@ def decide(
         return replace(
             blank, reason=f"{len(left_out)} of {len(keys) + len(left_out)} pairs have no valid reward"
         )
-    gain = f"mean gain {blank.mean_difference:+.3f}, lower bound {blank.lower:+.3f} at {confidence:g}"
+    gain = (
+        f"mean gain {blank.mean_difference:+.3f}, lower bound {blank.lower:+.3f} at {100 * confidence:.3g} %"
+    )
     if not (blank.mean_difference > 0 and blank.lower > 0):
         return replace(blank, reason=f"no clear gain: {gain}")
     if no_regression is not None:
