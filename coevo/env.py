@@ -48,7 +48,7 @@ class Transition:
 
     `components` splits the reward into named parts (they are stored; the loop uses `reward`).
     `info["error"]` is set when the action could not be parsed or failed: the agent sees it as text. `info["performed"]`
-    is the action as the environment understood it, in its plainest form: what a distiller shows as an example.
+    is what the environment did, in the plainest form of an action: what a distiller shows as an example.
     """
 
     observation: Observation

@@ -53,5 +53,10 @@ def test_a_small_co_evolution_on_real_pages_with_the_real_model(tmp_path: Path) 
         assert status == "skipped" or moved > 0
 
     report = json.loads(invoke(main, ["report", "--grid", "--json", "--db", str(database)]).output)
-    assert report["grid"]["cells"][0]["arm"] == "base+seed"
-    assert report["grid"]["cells"][0]["estimate"]["n"] == 4
+    assert [cell["arm"] for cell in report["cells"]] == [
+        "base+seed",
+        "base+evolved",
+        "evolved+seed",
+        "evolved+evolved",
+    ]
+    assert report["cells"][0]["estimate"]["n"] == 4

@@ -565,3 +565,14 @@ def test_a_task_needs_no_browser_to_be_described():
         group="click-button",
         data={"name": "click-button", "split": "train", "index": 0},
     )
+
+
+@pytest.mark.browser
+@in_one_loop
+async def test_what_was_done_is_told_in_the_plain_form_of_an_action(pool, task_set):
+    task = next(task for task in task_set.tasks("train") if task.group == "click-test-2")
+    environment = await pool.acquire(task)
+    await environment.reset(task, seed=0)
+    transition = await environment.step("Click button ONE.")
+    assert (transition.success, transition.info["performed"]) == (True, "click 'ONE'")
+    await pool.release(environment)

@@ -134,7 +134,7 @@ class MiniWoBEnvironment:
         except ParseError as problem:
             error, category = str(problem), "parse_error"
         except ActionFailed as problem:
-            error, category = str(problem), "action_failed"
+            error, category, performed = str(problem), "action_failed", ""
         self._turns += 1
         return await self._transition(error, category, performed, stopped)
 

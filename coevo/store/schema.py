@@ -118,7 +118,7 @@ TABLES: dict[str, TableDoc] = {
             "episode": _EPISODE,
             "ord": "0 is the reset; actions count from 1.",
             "action": "What the agent said it does; null for the reset.",
-            "performed": "The action as the environment understood it; null where that is the same text, or unknown.",
+            "performed": "What the environment did, as a plain action; null where that is the same text, nothing, or unknown.",
             "observation": "Hash of the text the agent saw afterwards; null if it was empty.",
             "error": "Why the action could not be parsed or failed; null if it worked.",
             "reward": "Reward so far.",
