@@ -1,4 +1,4 @@
-"""python benchmarks/population.py [--model ID] [--members 16] [--tasks 8] [--threads N] [--json]
+"""python benchmarks/population.py [--model ID] [--members 16] [--tasks 8] [--threads N] [--scope NAME] [--json]
 
 Tokens per second of a whole population in one batch against one member at a time, the same work in one process: the same
 prompts, members, noise and number of answer tokens. Also prints the peak memory of a training generation (population and
@@ -37,6 +37,9 @@ NAMES = [
 SKILL = SkillDocument.load(Path(__file__).parents[1] / "skills" / "web").body
 
 
+SCOPES = {"all layers": ("*",), "upper third": ("*.layers.2?.*",)}
+
+
 def requests(members: int, tasks: int, answer_tokens: int) -> list[Request]:
     """The demo's kind of prompt; stop words are left out so that every answer has its full length."""
     made = []
@@ -57,9 +60,11 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-async def measure(model: str, threads: int, members: int, tasks: int) -> dict[str, Any]:
+async def measure(
+    model: str, threads: int, members: int, tasks: int, scopes: dict[str, tuple[str, ...]]
+) -> dict[str, Any]:
     found: dict[str, Any] = {"members": members, "tasks": tasks, "load_average": round(os.getloadavg()[0], 1)}
-    for scope, include in (("all layers", ("*",)), ("upper third", ("*.layers.2*",))):
+    for scope, include in scopes.items():
         spec = NoiseSpec("lowrank", 1, "rms", include)
         together = load_engine(model, noise=spec, threads=threads, population="batched")
         found["engine"] = together.describe()
@@ -105,9 +110,11 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=16)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--scope", choices=SCOPES, help="which layers noise moves (default: each in turn)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = asyncio.run(measure(options.model, options.threads, options.members, options.tasks))
+    scopes = {name: SCOPES[name] for name in ([options.scope] if options.scope else SCOPES)}
+    found = asyncio.run(measure(options.model, options.threads, options.members, options.tasks, scopes))
     if options.json:
         print(json.dumps(found, indent=2))
         return
@@ -116,7 +123,7 @@ def main() -> None:
         f"{options.members} members × {options.tasks} tasks, {engine['dtype']}, {engine['threads']} threads, "
         f"load average {found['load_average']}"
     )
-    for scope in ("all layers", "upper third"):
+    for scope in scopes:
         for label, row in found[scope].items():
             print(
                 f"{scope:12} {label:18} batched {row['batched_tokens_s']:7.0f} tokens/s   one at a time "
