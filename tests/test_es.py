@@ -33,6 +33,9 @@ class TestShaping:
     def test_zscore_of_equal_rewards_is_zero_not_an_error(self) -> None:
         assert zscore([0.3, 0.3, 0.3]) == (0.0, 0.0, 0.0)
 
+    def test_equal_rewards_are_all_zero_whatever_the_mean_rounds_to(self) -> None:
+        assert zscore([342.041016] * 3) == (0.0, 0.0, 0.0)
+
     @given(rewards)
     def test_zscore_has_mean_0_and_std_at_most_1(self, values: list[float]) -> None:
         z = zscore(values)

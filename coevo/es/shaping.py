@@ -36,7 +36,9 @@ def zscore(rewards: Sequence[float]) -> tuple[float, ...]:
     """(R − mean)/(std + 1e-8) with the population std: the shaping of "Evolution Strategies at Scale"
     (arXiv 2509.24372). All equal → all zero."""
     centre, spread = mean(rewards), population_std(rewards)
-    return tuple((reward - centre) / (spread + EPSILON) for reward in rewards)
+    scaled = [(reward - centre) / (spread + EPSILON) for reward in rewards]
+    residue = mean(scaled)  # the rounding of `centre`, which a tiny spread blows up
+    return tuple(value - residue for value in scaled)
 
 
 def centred_rank(rewards: Sequence[float]) -> tuple[float, ...]:
