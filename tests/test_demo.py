@@ -28,8 +28,6 @@ SMALL = [
 @pytest.mark.model
 @pytest.mark.timeout(900)
 def test_a_small_co_evolution_on_real_pages_with_the_real_model(tmp_path: Path) -> None:
-    pytest.importorskip("playwright")
-    pytest.importorskip("transformers")
     database = tmp_path / "runs.sqlite"
     invoke = CliRunner().invoke
     done = invoke(main, ["run", str(ROOT / "webarena" / "miniwob.toml"), f"database={database}", *SMALL])

@@ -59,7 +59,6 @@ def test_killed_at_ten_random_instants(model: str, tmp_path: Path, request: pyte
     if model == "fake":
         undisturbed: Path = request.getfixturevalue("straight")
     else:
-        pytest.importorskip("transformers")
         from coevo.testing import tiny_model
 
         overrides = tiny(str(tiny_model()))
