@@ -1,4 +1,5 @@
-"""python benchmarks/population.py [--model ID] [--members 16] [--tasks 8] [--threads N] [--scope NAME] [--json]
+"""python benchmarks/population.py [--model ID] [--members 16] [--tasks 8] [--threads N] [--scope NAME]
+                                [--device NAME] [--dtype NAME] [--json]
 
 Tokens per second of a whole population in one batch against one member at a time, the same work in one process: the same
 prompts, members, noise and number of answer tokens. Also prints the peak memory of a training generation (population and
@@ -15,7 +16,9 @@ import json
 import os
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,22 +59,27 @@ def requests(members: int, tasks: int, answer_tokens: int) -> list[Request]:
     return made
 
 
-def peak_mb() -> float:
+def peak_mb(device: str) -> float:
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.max_memory_allocated(device) / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 async def measure(
-    model: str, threads: int, members: int, tasks: int, scopes: dict[str, tuple[str, ...]]
+    load: Callable[..., Any], members: int, tasks: int, scopes: dict[str, tuple[str, ...]]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"members": members, "tasks": tasks, "load_average": round(os.getloadavg()[0], 1)}
     for scope, include in scopes.items():
         spec = NoiseSpec("lowrank", 1, "rms", include)
-        together = load_engine(model, noise=spec, threads=threads, population="batched")
+        together = load(noise=spec, population="batched")
         found["engine"] = together.describe()
+        device = found["engine"]["device"]
         same = [replace(request, perturbation=None) for request in requests(members, tasks, 8)]
         await together.generate(same)  # inference: the centre answers as many requests; also the warm-up
         if "inference_peak_mb" not in found:
-            found["inference_peak_mb"] = peak_mb()
+            found["inference_peak_mb"] = peak_mb(device)
         figures = {}
         for label, answer in (("short answers (8)", 8), ("long answers (64)", 64)):
             work = requests(members, tasks, answer)
@@ -80,11 +88,12 @@ async def measure(
         z = quantise_coefficients([1.0, -1.0] * (members // 2))
         await together.update(Step(0, tuple(range(1000, 1000 + len(z))), z, len(z), 0.01, 0.01, spec))
         if "training_peak_mb" not in found:
-            found["training_peak_mb"] = peak_mb()
+            found["training_peak_mb"] = peak_mb(device)
             found["master_mb"] = together.weights.master_bytes / 2**20  # type: ignore[attr-defined]
         await together.close()
         del together
-        alone = load_engine(model, noise=spec, threads=threads, population="sequential")
+        alone = load(noise=spec, population="sequential")
+        await alone.generate(same[:8])
         for label, answer in (("short answers (8)", 8), ("long answers (64)", 64)):
             seconds, tokens = await timed(alone, requests(members, tasks, answer))
             row = figures[label]
@@ -111,16 +120,22 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--scope", choices=SCOPES, help="which layers noise moves (default: each in turn)")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="auto")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     scopes = {name: SCOPES[name] for name in ([options.scope] if options.scope else SCOPES)}
-    found = asyncio.run(measure(options.model, options.threads, options.members, options.tasks, scopes))
+    load = partial(
+        load_engine, options.model, threads=options.threads, device=options.device, dtype=options.dtype
+    )
+    found = asyncio.run(measure(load, options.members, options.tasks, scopes))
     if options.json:
         print(json.dumps(found, indent=2))
         return
     engine = found["engine"]
     print(
-        f"{options.members} members × {options.tasks} tasks, {engine['dtype']}, {engine['threads']} threads, "
+        f"{options.members} members × {options.tasks} tasks, {engine['dtype']} on {engine['device']}, "
+        f"{engine['threads']} threads, "
         f"load average {found['load_average']}"
     )
     for scope in scopes:

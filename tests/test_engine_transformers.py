@@ -30,14 +30,14 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture
-async def load(model_dir: Path) -> AsyncIterator[Load]:
+@pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
+async def load(model_dir: Path, request: pytest.FixtureRequest) -> AsyncIterator[Load]:
+    """Every test runs on the CPU, and again on the GPU where there is one."""
     engines: list[Engine] = []
+    settings = {"dtype": "float32", "threads": 1, "device": request.param}
 
     def make(noise: NoiseSpec = LOWRANK, **options: Any) -> Any:
-        engines.append(
-            load_engine(str(model_dir), noise=noise, **{"dtype": "float32", "threads": 1, **options})
-        )
+        engines.append(load_engine(str(model_dir), noise=noise, **{**settings, **options}))
         return engines[-1]
 
     yield make
@@ -73,12 +73,13 @@ async def test_centre_is_unchanged_bit_for_bit_after_1000_perturbations(load: Lo
 
 @pytest.mark.parametrize("noise", [LOWRANK, GAUSSIAN])
 async def test_base_and_steps_rebuild_the_weights_bit_for_bit(load: Load, noise: NoiseSpec) -> None:
+    """Also on another device: weights evolved on a GPU are the same numbers when a laptop replays the run."""
     live = load(noise)
     steps = [a_step(noise, generation, decay=0.01 * generation) for generation in range(5)]
     for step in steps:
         live.weights.perturb(Perturbation(99, 0.1))  # whatever was served must not matter
         report = await live.update(step)
-    rebuilt = load(noise, threads=2)
+    rebuilt = load(noise, threads=2, device="cpu")
     await rebuilt.restore(steps)
     assert await rebuilt.checksum() == await live.checksum() == report.checksum
     assert rebuilt.weights.served_checksum() == live.weights.served_checksum()
@@ -111,7 +112,7 @@ def logits_of(engine: Any, prompts: list[Prompt]) -> torch.Tensor:
         engine._runner.finish()
     back = torch.empty_like(logits)
     back[order] = logits
-    return back
+    return back.cpu()
 
 
 @pytest.mark.parametrize("noise", [LOWRANK, UPPER], ids=["all layers", "shared trunk"])
