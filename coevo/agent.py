@@ -97,6 +97,7 @@ class EpisodeResult:
     outcome: Outcome
     reward: float | None
     components: Mapping[str, float] = field(default_factory=dict)
+    scorer: str = ""
     category: str = ""
     error: str = ""
     turns: int = 0
@@ -212,12 +213,18 @@ async def _act(
                 "recursion_limit": _GRAPH_STEPS_BEFORE + _GRAPH_STEPS_PER_TURN * world.max_turns,
                 "configurable": {"thread_id": spec.id},
             }
-            await graph.ainvoke(_graph_input(graph, context), config, context=context)
+            raised: Exception | None = None
+            try:
+                await graph.ainvoke(_graph_input(graph, context), config, context=context)
+            except Exception as error:
+                raised = error
+            if policy.failure is None and not isinstance(raised, StoreError):
+                await world.conclude()
+            return raised
     except TimeoutError as error:
         return _DeadlineError(f"not finished after {deadline_s:g} s") if limit.expired() else error
     except Exception as error:
         return error
-    return None
 
 
 class _DeadlineError(Exception):
@@ -311,6 +318,7 @@ def _result(
         outcome=verdict.outcome,
         reward=None if verdict.outcome is Outcome.INVALID or world is None else world.reward,
         components=dict(world.components) if world else {},
+        scorer=world.scorer if world else "",
         category=verdict.category,
         error=verdict.error,
         turns=world.turns if world else 0,
@@ -326,6 +334,7 @@ def _finish_row(result: EpisodeResult, goal: str) -> dict[str, Any]:
         "outcome": result.outcome,
         "reward": result.reward,
         "components": dict(result.components) or None,
+        "scorer": result.scorer or None,
         "category": result.category or None,
         "error": result.error or None,
         "turns": result.turns,

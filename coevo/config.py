@@ -145,6 +145,9 @@ class SkillTable(Table):
     no_regression: float | None = Field(
         None, ge=0, description="no kind of task may lose more than this; left out: only the mean counts"
     )
+    examples: int = Field(
+        8, ge=0, description="worked examples an analyst's edits may add at a time; 0: rules only"
+    )
     max_lines: int = Field(200, ge=1, description="lines the document may have")
     max_tokens: int = Field(
         2000, ge=1, description="tokens the document may have (about four characters each)"

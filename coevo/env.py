@@ -49,6 +49,7 @@ class Transition:
     `components` splits the reward into named parts (they are stored; the loop uses `reward`).
     `info["error"]` is set when the action could not be parsed or failed: the agent sees it as text. `info["performed"]`
     is what the environment did, in the plainest form of an action: what a distiller shows as an example.
+    `info["scorer"]` names who gave the reward, with its version, where there is more than one.
     """
 
     observation: Observation
@@ -68,6 +69,15 @@ class Environment(Protocol):
     async def step(self, action: str) -> Transition: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class ScoredAtEnd(Environment, Protocol):
+    """An environment that also scores an episode its agent did not end: turns used up, or the graph stopped acting."""
+
+    async def finish(self) -> Transition:
+        """The score of the world as it stands. Called at most once, after the last `step` and before `close`."""
+        ...
 
 
 class EnvironmentPool(Protocol):

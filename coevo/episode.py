@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from coevo.env import Environment, Observation, Task, Transition
+from coevo.env import Environment, Observation, ScoredAtEnd, Task, Transition
 from coevo.errors import AgentError, WorldError
 from coevo.store.recorder import EpisodeRecorder
 
@@ -26,7 +26,7 @@ class EpisodeEnvironment:
     """One episode's view of its world: records steps, counts turns, keeps score, and stops what goes on too long.
 
     Attributes: `turns` actions taken, `done` by the world's word, `reward` so far, `success`, `goal` as the world words
-    it, `observation` (latest), `error` of the last action, `category` the world gave the last action.
+    it, `observation` (latest), `error` of the last action, `category` the world gave the last action, `scorer` of the reward.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class EpisodeEnvironment:
         self.observation = Observation("")
         self.error = ""
         self.category = ""
+        self.scorer = ""
         self.failure: WorldError | None = None
         """How the world broke, if it did; the verdict rests on it even when the agent hides the exception."""
         self._environment = environment
@@ -94,8 +95,8 @@ class EpisodeEnvironment:
                 raise self._broke(f"the reward of {action!r} is {transition.reward}")
             self.turns += 1
             self.observation = transition.observation
-            self.done, self.success = transition.done, transition.success
-            self.reward, self.components = float(transition.reward), transition.components
+            self.done = transition.done
+            self._keep_score(transition)
             self.error = str(transition.info.get("error") or transition.observation.error or "")
             self.category = str(transition.info.get("category") or ("action_failed" if self.error else ""))
             if self.error:
@@ -111,6 +112,22 @@ class EpisodeEnvironment:
                 screenshot=self._screenshots,
             )
             return transition
+
+    async def conclude(self) -> None:
+        """Score an episode that the world has not ended, where the world can; called by the runner, after the graph."""
+        if self.done or self.failure is not None or not isinstance(self._environment, ScoredAtEnd):
+            return
+        async with self._lock:
+            self._ended = True
+            transition = await self._ask(self._environment.finish(), "finish")
+            if not math.isfinite(transition.reward):
+                raise self._broke(f"the final reward is {transition.reward}")
+            self._keep_score(transition)
+
+    def _keep_score(self, transition: Transition) -> None:
+        self.success = transition.success
+        self.reward, self.components = float(transition.reward), transition.components
+        self.scorer = str(transition.info.get("scorer") or self.scorer)
 
     def step_sync(self, action: str) -> Transition:
         """`step` for a plain `def` node or tool, which LangGraph runs on a thread of its own."""

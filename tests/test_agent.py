@@ -687,3 +687,62 @@ async def test_episodes_wait_for_the_model_together(harness: Harness):
     assert {result.outcome for result in results} == {Outcome.SUCCESS}
     assert pool.most == 20
     assert time.monotonic() - started < 4
+
+
+class ScoredToy(ToyEnvironment):
+    """Scores the state it is left in: 0.75 if anything was done."""
+
+    finished = 0
+
+    async def finish(self) -> Transition:
+        self.finished += 1
+        reward = 0.75 if self._turn else 0.0
+        return Transition(
+            self._observe(), reward, False, success=reward > 0.5, info={"scorer": "toy/2"}, components={"end": reward}
+        )
+
+
+class ScoredPool(ToyPool):
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.made: list[ScoredToy] = []
+
+    async def acquire(self, task: Task) -> Environment:
+        await super().acquire(task)
+        self.made.append(ScoredToy())
+        return self.made[-1]
+
+
+@pytest.mark.parametrize("max_turns", [1, 4], ids=["turns used up", "graph gave up"])
+async def test_a_world_that_scores_what_is_left_does_so_once(harness: Harness, max_turns: int):
+    harness.pool = ScoredPool()
+
+    async def once(state: State, runtime: Runtime[AgentContext]) -> State:
+        await runtime.context.env.step("press 'nothing'")
+        return {"count": 1}
+
+    result = await harness.run(one_node(once), max_turns=max_turns)
+    assert (result.outcome, result.reward, result.scorer) == (Outcome.SUCCESS, 0.75, "toy/2")
+    assert harness.row()["scorer"] == "toy/2"
+    assert harness.row()["components"] == {"end": 0.75}
+    assert harness.pool.made[0].finished == 1
+
+
+async def test_a_world_that_has_ended_or_broken_is_not_asked_again(harness: Harness):
+    harness.pool = ScoredPool()
+    harness.engine = FakeEngine([RIGHT] * 50)
+    assert (await harness.run(toy_graph())).reward == 1.0
+    assert harness.pool.made[0].finished == 0
+
+    async def breaks(state: State, runtime: Runtime[AgentContext]) -> State:
+        runtime.context.env._environment._fault = _down
+        await runtime.context.env.step("press 'nothing'")
+        return {}
+
+    result = await harness.run(one_node(breaks), replace(SPEC, attempt=1))
+    assert (result.outcome, result.category) == (Outcome.INVALID, "world_error")
+    assert harness.pool.made[1].finished == 0
+
+
+def _down(task: Task, turn: int) -> None:
+    raise WorldError("the site is down")

@@ -214,6 +214,18 @@ async def test_alternatives_come_in_order_and_within_budgets() -> None:
     assert "Task: Click the button" in full.text
 
 
+@pytest.mark.parametrize("most", [0, 1])
+async def test_the_number_of_examples_is_bounded(most: int) -> None:
+    rows = population("click [2]", 6) + population_of_forms(4)
+    proposals = await propose(SEED, rows, MinerAnalyst(), max_examples=most)
+    for proposal in proposals:
+        assert sum(edit.kind == "example" for edit in proposal.applied) <= most
+    labels = [proposal.label for proposal in proposals]
+    assert len(labels) == len(set(labels))
+    assert any("example" in label for label in labels) == bool(most)
+    assert any("rules" in label for label in labels)
+
+
 def population_of_forms(tasks: int) -> list[EpisodeRecord]:
     rows = []
     for index in range(tasks):

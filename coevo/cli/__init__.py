@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import click
@@ -41,7 +42,18 @@ class CoevoGroup(click.Group):
             ctx.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [*self.commands, *(point.name for point in _plugins())]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = super().get_command(ctx, cmd_name)
+        if command is None:
+            command = next((point.load() for point in _plugins() if point.name == cmd_name), None)
+        return command
+
+
+def _plugins() -> list[EntryPoint]:
+    """Commands of other packages: entry points of the group `coevo.commands`, each a click command."""
+    return sorted(entry_points(group="coevo.commands"), key=lambda point: point.name)
 
 
 @click.group(cls=CoevoGroup, context_settings={"help_option_names": ["-h", "--help"]})

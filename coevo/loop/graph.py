@@ -139,6 +139,7 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
         rejected=context.skills.rejected(),
         budgets=budgets(context.experiment.skill),
         held_out={task.id for task in (*context.dev, *context.held_out)},
+        max_examples=context.experiment.skill.examples,
     )
     chosen = proposals[: context.experiment.skill.candidates]
     if not chosen:

@@ -86,13 +86,23 @@ async def propose(
     rejected: Collection[str] = (),
     budgets: Budgets | None = None,
     held_out: Collection[str] = (),
+    max_examples: int = 8,
 ) -> list[Proposal]:
     """Candidates for the next version of `document`, most promising first; none when the episodes teach nothing new.
 
     rejected: keys of edits and content hashes of documents that were turned down (`Proposal.if_rejected`).
     held_out: task ids that must never be learned from.
+    max_examples: worked examples one candidate may add; 0 leaves the examples as they are.
     """
-    result = await distil(document, episodes, analyst, rejected=rejected, budgets=budgets, held_out=held_out)
+    result = await distil(
+        document,
+        episodes,
+        analyst,
+        rejected=rejected,
+        budgets=budgets,
+        held_out=held_out,
+        max_examples=max_examples,
+    )
     return list(result.proposals)
 
 
@@ -145,8 +155,9 @@ def compose(
     sound, refused = _screen(proposed, selection)
     merged = merge(sound, rejected_hashes=rejected, min_support=min_support)
     rules = [edit for edit in merged.edits if edit.kind == "rule"]
-    examples = [edit for edit in merged.edits if edit.kind == "example" and edit.op is Op.ADD]
-    others = [edit for edit in merged.edits if edit.kind == "example" and edit.op is not Op.ADD]
+    about_examples = [edit for edit in merged.edits if edit.kind == "example" and max_examples]
+    examples = [edit for edit in about_examples if edit.op is Op.ADD]
+    others = [edit for edit in about_examples if edit.op is not Op.ADD]
     seen = {document.content_hash} | rejected
     proposals = []
     for label, edits in _menus(document, rules, examples, others, budgets, max_examples):
@@ -205,10 +216,13 @@ def _menus(
         chosen = choose(examples, limit=limit, max_tokens=tokens, count_tokens=count, skip=skip)
         return _within_lines(chosen, free_lines)
 
+    if not examples and not others:
+        yield "rules", rules
+        return
     full = pick(max_examples, free)
     yield "rules and examples", [*rules, *others, *pick(max_examples, free - for_rules)]
     yield "examples", [*others, *full]
-    yield "few examples", pick(2, free)
+    yield "few examples", pick(min(2, max_examples), free)
     yield "other examples", pick(max_examples, free, skip={edit.key for edit in full})
     yield "rules", rules
     yield "newer examples", _swap(document, examples, max_examples, count)

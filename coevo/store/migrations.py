@@ -330,3 +330,9 @@ def m001_initial(db: Database) -> None:
 def m002_views(db: Database) -> None:
     """Views that show messages, steps and calls with their text."""
     _execute(db, _VIEWS)
+
+
+@MIGRATIONS()
+def m003_scorer(db: Database) -> None:
+    """Who scored an episode."""
+    _execute(db, "ALTER TABLE episodes ADD COLUMN scorer TEXT;\n")

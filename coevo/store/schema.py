@@ -110,6 +110,7 @@ TABLES: dict[str, TableDoc] = {
             "seconds": "Wall-clock seconds, waiting for a free environment not included.",
             "started_at": "When it began (UTC, ISO 8601).",
             "finished_at": "When it ended (UTC, ISO 8601).",
+            "scorer": "Who gave the reward, with its version; null where the world has only one way.",
         },
     ),
     "steps": TableDoc(
