@@ -48,7 +48,8 @@ class ProposedEdit:
     `text` is the new block (add, replace), `target` the exact lines it concerns (replace, delete). A rule is a single
     paragraph that states something in general; an example is a block copied from an episode. `topic` names the
     question an edit answers: two different edits of a section with the same topic contradict each other. `score` is
-    the analyst's own measure of worth (larger is better), `scope` the task group an example comes from.
+    the analyst's own measure of worth (larger is better), `scope` the task group an example comes from, `calls` the keys of
+    the author's calls behind it (see `coevo.skill.author`).
     """
 
     op: Op
@@ -62,6 +63,7 @@ class ProposedEdit:
     score: float = 0.0
     reason: str = ""
     author: str = ""
+    calls: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> frozenset[str]:

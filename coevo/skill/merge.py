@@ -100,6 +100,7 @@ def _both(one: ProposedEdit, other: ProposedEdit) -> ProposedEdit:
         score=max(first.score, second.score),
         reason=min(filter(None, (first.reason, second.reason)), default=""),
         author=min(filter(None, (first.author, second.author)), default=""),
+        calls=tuple(sorted({*first.calls, *second.calls})),
     )
 
 
