@@ -169,7 +169,8 @@ class _Probes:
         return f"Python {sys.version.split()[0]}, coevo {metadata.version('coevo')}"
 
     def _probe_skill(self) -> str:
-        from coevo.loop.resources import load_analyst, load_skill
+        from coevo.loop.authors import load_analyst
+        from coevo.loop.resources import load_skill
         from coevo.loop.skills import budgets
 
         self._skill = load_skill(self.experiment)

@@ -132,9 +132,38 @@ class EsTable(Table):
         return self
 
 
+class AuthorTable(Table):
+    model: str = Field(
+        "policy",
+        description="who writes: `policy` (the model itself, unperturbed), or `provider:model` of LangChain, e.g. `openai:…`",
+    )
+    reads: tuple[Literal["contrast", "error", "success"], ...] = Field(
+        ("contrast", "error", "success"),
+        description="what it is shown, in the order in which the budget goes to it",
+    )
+    temperature: float = Field(0.0, ge=0, description="of its answers")
+    max_tokens: int = Field(1024, ge=16, description="tokens of one answer")
+    transcript_tokens: int = Field(
+        4000, ge=200, description="tokens of one transcript (about four characters each)"
+    )
+    max_calls: int = Field(200, ge=1, description="calls one distillation may make")
+    max_total_tokens: int = Field(
+        1_000_000, ge=1, description="tokens one distillation may spend, prompts included"
+    )
+    concurrency: int = Field(8, ge=1, description="calls under way at once")
+    timeout_s: float = Field(300.0, gt=0, description="seconds for one call")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="keyword arguments of the model, e.g. base_url"
+    )
+
+
 class SkillTable(Table):
     every: int = Field(1, ge=1, description="generations between two looks at the episodes")
-    analyst: str = Field("miner", description="`miner` needs no model; or `module:factory` of your own")
+    analyst: str = Field(
+        "miner",
+        description="`miner` needs no model; `llm` asks `skill.author`; or `module:factory` of your own",
+    )
+    author: AuthorTable = Field(default=AuthorTable())
     candidates: int = Field(
         2, ge=1, description="alternatives that go to the gate at a time; the best one that passes is taken"
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from coevo.env import Outcome
+from coevo.skill import Proposal, distil
 from coevo.store.queries import EpisodeRecord, StepRecord
 
 PAGE = "button 'Cancel' [1]\nbutton 'Ok' [2]\nlink 'Help' [3]\nSome text of the page"
@@ -71,3 +74,8 @@ def named(index: int, *, group: str = "click-button") -> tuple[str, str, str]:
     own, other = names[index % 8], names[(index + 3) % 8]
     page = f"link 'Home' [1]\nbutton '{other}' [2]\nbutton '{own}' [3]\nbutton 'Back' [4]"
     return f"miniwob/{group}/train/{index}", page, f'Click the button "{own}".'
+
+
+async def propose(*args: Any, **options: Any) -> list[Proposal]:
+    """The candidates of `distil`."""
+    return list((await distil(*args, **options)).proposals)

@@ -84,7 +84,7 @@ def test_overrides_are_toml_values_or_bare_words(write) -> None:
             "poplation=4",
             ["unknown key 'poplation' in the top level", "Did you mean model.population or es.population?"],
         ),
-        ("temperature=1", ["unknown key 'temperature'", "Did you mean sampling.temperature?"]),
+        ("temperature=1", ["unknown key 'temperature'", "Did you mean sampling.temperature"]),
         ("es.noise.ranks=1", ["unknown key 'ranks' in [es.noise]", "Did you mean es.noise.rank?"]),
         (
             "schedule.xyzzy=1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from skill_rows import PAGE, episode, named
+from skill_rows import PAGE, episode, named, propose
 
 from coevo.skill import (
     Budgets,
@@ -19,7 +19,6 @@ from coevo.skill import (
     distil,
     estimate_tokens,
     leaked,
-    propose,
     select,
     task_literals,
 )

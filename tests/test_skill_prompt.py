@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skill_rows import episode
+from skill_rows import episode, propose
 
-from coevo.skill import ExampleTurn, MinerAnalyst, SkillDocument, propose, split_examples
+from coevo.skill import ExampleTurn, MinerAnalyst, SkillDocument, split_examples
 
 SEED = SkillDocument.load(Path(__file__).parent.parent / "skills" / "web")
 

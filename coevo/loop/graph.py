@@ -31,7 +31,8 @@ from coevo.loop.rows import (
 )
 from coevo.loop.skills import budgets, now
 from coevo.progress import GenerationSummary
-from coevo.skill import decide, propose
+from coevo.skill import decide
+from coevo.skill import distil as distil_episodes
 from coevo.store.queries import episodes
 
 Loop = Runtime[LoopContext]
@@ -132,7 +133,7 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
         generations=range(first, generation + 1),
         skill_version=version,
     )
-    proposals = await propose(
+    found = await distil_episodes(
         context.skills.document(version),
         read,
         context.analyst,
@@ -141,11 +142,20 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
         held_out={task.id for task in (*context.dev, *context.held_out)},
         max_examples=context.experiment.skill.examples,
     )
-    chosen = proposals[: context.experiment.skill.candidates]
-    if not chosen:
+    report = str(getattr(context.analyst, "report", ""))
+    if report:
+        context.progress.note(f"{context.analyst.name}: {report}")
+    if not found.proposals:
         context.progress.note("the episodes teach nothing new about the skill")
-        return {"candidates": []}
-    return {"candidates": await context.skills.record(generation, version, chosen, context.analyst.name)}
+    versions = await context.skills.record(
+        generation,
+        version,
+        found,
+        context.analyst.name,
+        candidates=context.experiment.skill.candidates,
+        report=report,
+    )
+    return {"candidates": versions}
 
 
 async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from coevo.engine import load_engine
 from coevo.engine.base import Engine
 from coevo.env import TaskSet
 from coevo.errors import ConfigError, EngineError, explained
-from coevo.skill import Analyst, MinerAnalyst, SkillDocument
+from coevo.skill import SkillDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +100,6 @@ def load_model(experiment: Experiment) -> Engine:
             )
         return engine
     return load_engine(experiment.model_id, engine=table.engine, noise=experiment.noise_spec(), **options)
-
-
-def load_analyst(experiment: Experiment) -> Analyst:
-    """The analyst that `skill.analyst` names: `miner`, or a factory of your own without arguments. Raises ConfigError."""
-    name = experiment.skill.analyst
-    if name == "miner":
-        return MinerAnalyst()
-    if ":" not in name:
-        raise ConfigError(
-            f"skill.analyst = {name!r} is not known",
-            hint="known analysts: miner, or your own as module:factory",
-        )
-    factory = load_object("skill.analyst", experiment.find_target("skill.analyst", name))
-    with explained(f"skill.analyst = {name!r}", ConfigError):
-        analyst: Analyst = factory()
-    if not callable(getattr(analyst, "analyse", None)) or not hasattr(analyst, "name"):
-        raise ConfigError(
-            f"skill.analyst = {name!r} made a {type(analyst).__name__}, not an analyst",
-            hint="an analyst has a name and the method analyse(skill, selection)",
-        )
-    return analyst
 
 
 def load_object(key: str, spec: str) -> Callable[..., Any]:

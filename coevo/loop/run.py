@@ -18,9 +18,10 @@ from coevo.engine.batcher import Batcher
 from coevo.env import EnvironmentPool
 from coevo.errors import CoevoError, EngineError, StoreError, WorldError, explained
 from coevo.lock import RunLock, allocating
+from coevo.loop.authors import MakeAnalyst, StoredCalls, load_analyst
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
-from coevo.loop.resources import Resources, content_of, load_analyst, open_resources, provenance
+from coevo.loop.resources import Resources, content_of, open_resources, provenance
 from coevo.loop.rollout import Rollouts
 from coevo.loop.rows import generations_done
 from coevo.loop.skills import SkillLedger, now
@@ -73,12 +74,14 @@ async def open_context(
     experiment: Experiment,
     resources: Resources,
     *,
+    make_analyst: MakeAnalyst | None = None,
     stop: StopSignal | None = None,
     progress: Progress | None = None,
 ) -> AsyncIterator[LoopContext]:
     """Everything the nodes need for a run that has its row; the environments are closed at the end."""
     progress = progress or Progress()
     task_set = resources.task_set
+    make_analyst = make_analyst or load_analyst(experiment)
     skills = SkillLedger(store, run, resources.skill)
     await skills.register_seed()
     checksum = await _check_base(store, run, resources, skills.seed_version)
@@ -106,7 +109,7 @@ async def open_context(
                 progress=progress,
             ),
             skills=skills,
-            analyst=load_analyst(experiment),
+            analyst=make_analyst(StoredCalls(store), batcher.generate),
             train=task_set.tasks("train"),
             dev=task_set.tasks("dev"),
             held_out=task_set.tasks(experiment.evaluate.split),
@@ -178,10 +181,11 @@ async def _execute(
     owned: Resources | None = None
     try:
         with stop.listening():
+            make_analyst = load_analyst(experiment)  # before the model: a wrong name should be told at once
             if resources is None:
                 resources = owned = await asyncio.to_thread(open_resources, experiment)
             async with open_context(
-                store, run, experiment, resources, stop=stop, progress=progress
+                store, run, experiment, resources, make_analyst=make_analyst, stop=stop, progress=progress
             ) as context:
                 await _drive(context)
     except RunStopped:

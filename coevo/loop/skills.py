@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from coevo.errors import SkillError
-from coevo.skill import Budgets, Proposal, SkillDocument
+from coevo.skill import Aside, Budgets, Distillation, Proposal, SkillDocument
 
 if TYPE_CHECKING:
     from coevo.config import SkillTable
@@ -23,6 +23,22 @@ def now() -> str:
 
 def budgets(table: SkillTable) -> Budgets:
     return Budgets(max_lines=table.max_lines, max_tokens=table.max_tokens)
+
+
+def _aside(item: Aside, status: str) -> dict[str, Any]:
+    edit = item.edit
+    return {
+        "status": status,
+        "why": item.why,
+        "op": str(edit.op),
+        "section": edit.section,
+        "text": edit.text,
+        "target": edit.target,
+        "support": edit.support,
+        "analyst": edit.author,
+        "episodes": [evidence.episode for evidence in edit.evidence],
+        "calls": list(edit.calls),
+    }
 
 
 class SkillLedger:
@@ -106,12 +122,43 @@ class SkillLedger:
         )
 
     async def record(
-        self, generation: int, parent: str, proposals: Sequence[Proposal], author: str
+        self,
+        generation: int,
+        parent: str,
+        found: Distillation,
+        author: str,
+        *,
+        candidates: int,
+        report: str = "",
     ) -> list[str]:
-        """Store candidates with their edits and the episodes behind them; returns their version ids."""
+        """Store a distillation: the first candidates with their edits, the episodes and calls behind them, and what was left
+        out on the way. Returns the candidates' version ids."""
         versions = []
+        selection = found.selection
         with self._store.group():
-            for index, proposal in enumerate(proposals):
+            self._store.put(
+                "distillations",
+                {
+                    "run": self._run,
+                    "generation": generation,
+                    "skill_version": parent,
+                    "analyst": author,
+                    "episodes": len(selection.tasks) + len(selection.dropped),
+                    "pairs": len(selection.pairs),
+                    "successes": len(selection.successes),
+                    "failures": len(selection.failures),
+                    "left_out": [list(item) for item in selection.dropped],
+                    "aside": [
+                        *(_aside(item, "aside") for item in found.aside),
+                        *(_aside(item, "refused") for item in found.refused),
+                    ],
+                    "duplicates": found.duplicates,
+                    "candidates": len(found.proposals),
+                    "report": report or None,
+                    "created_at": now(),
+                },
+            )
+            for index, proposal in enumerate(found.proposals[:candidates]):
                 version = f"{self._run}.g{generation}" + (f".{index}" if index else "")
                 versions.append(version)
                 self._documents[version] = proposal.document
@@ -147,6 +194,7 @@ class SkillLedger:
                     "op": str(edit.op),
                     "section": edit.section,
                     "text": edit.text,
+                    "target": edit.target or None,
                     "support": edit.support,
                     "status": str(applied.status),
                     "reason": applied.reason or edit.reason,
@@ -156,6 +204,8 @@ class SkillLedger:
             )
             for evidence in edit.evidence:
                 self._store.put("edit_evidence", {"edit": edit_id, "episode": evidence.episode})
+            for call in edit.calls:
+                self._store.put("edit_calls", {"edit": edit_id, "call": call})
 
     async def decide(
         self,

@@ -2,7 +2,7 @@
 
 from coevo.skill.analyse import Analyst, MinerAnalyst
 from coevo.skill.apply import AppliedEdit, ApplyResult, EditStatus, apply_edits
-from coevo.skill.distil import Distillation, Proposal, compose, distil, propose
+from coevo.skill.distil import Distillation, Proposal, compose, distil
 from coevo.skill.document import Budgets, Section, SkillDocument, estimate_tokens, export
 from coevo.skill.edits import Evidence, Op, ProposedEdit
 from coevo.skill.gate import GateDecision, TaskDelta, Verdict, decide, decide_early, paired_interval
@@ -45,7 +45,6 @@ __all__ = [
     "leaked",
     "merge",
     "paired_interval",
-    "propose",
     "select",
     "split_examples",
     "task_literals",

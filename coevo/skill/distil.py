@@ -78,34 +78,6 @@ class Distillation:
     duplicates: int = 0
 
 
-async def propose(
-    document: SkillDocument,
-    episodes: Sequence[EpisodeRecord],
-    analyst: Analyst,
-    *,
-    rejected: Collection[str] = (),
-    budgets: Budgets | None = None,
-    held_out: Collection[str] = (),
-    max_examples: int = 8,
-) -> list[Proposal]:
-    """Candidates for the next version of `document`, most promising first; none when the episodes teach nothing new.
-
-    rejected: keys of edits and content hashes of documents that were turned down (`Proposal.if_rejected`).
-    held_out: task ids that must never be learned from.
-    max_examples: worked examples one candidate may add; 0 leaves the examples as they are.
-    """
-    result = await distil(
-        document,
-        episodes,
-        analyst,
-        rejected=rejected,
-        budgets=budgets,
-        held_out=held_out,
-        max_examples=max_examples,
-    )
-    return list(result.proposals)
-
-
 async def distil(
     document: SkillDocument,
     episodes: Sequence[EpisodeRecord],
@@ -118,7 +90,13 @@ async def distil(
     max_examples: int = 8,
     max_proposals: int = 5,
 ) -> Distillation:
-    """`propose` with a full account: the selection, edits put aside or refused, and why."""
+    """Candidates for the next version of `document`, most promising first (none when the episodes teach nothing new), with a
+    full account of the selection and of edits put aside or refused.
+
+    rejected: keys of edits and content hashes of documents that were turned down (`Proposal.if_rejected`).
+    held_out: task ids that must never be learned from. max_examples: worked examples one candidate may add; 0 leaves
+    the examples as they are.
+    """
     selection = select(episodes, held_out=held_out)
     with explained(f"the analyst {analyst.name!r}", SkillError):
         proposed = list(await analyst.analyse(document, selection))

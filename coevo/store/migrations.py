@@ -336,3 +336,53 @@ def m002_views(db: Database) -> None:
 def m003_scorer(db: Database) -> None:
     """Who scored an episode."""
     _execute(db, "ALTER TABLE episodes ADD COLUMN scorer TEXT;\n")
+
+
+@MIGRATIONS()
+def m004_distillations(db: Database) -> None:
+    """What a distillation read, left out and put aside; the calls of its author."""
+    _execute(
+        db,
+        """
+ALTER TABLE edits ADD COLUMN target TEXT;
+
+CREATE TABLE distillations (
+    run TEXT NOT NULL REFERENCES runs(id),
+    generation INTEGER NOT NULL,
+    skill_version TEXT REFERENCES skill_versions(id),
+    analyst TEXT,
+    episodes INTEGER,
+    pairs INTEGER,
+    successes INTEGER,
+    failures INTEGER,
+    left_out TEXT,
+    aside TEXT,
+    duplicates INTEGER,
+    candidates INTEGER,
+    report TEXT,
+    created_at TEXT,
+    PRIMARY KEY (run, generation)
+) WITHOUT ROWID;
+
+CREATE TABLE author_calls (
+    key TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    purpose TEXT,
+    author TEXT,
+    messages TEXT,
+    reply TEXT,
+    prompt_tokens INTEGER,
+    completion_tokens INTEGER,
+    seconds REAL,
+    error TEXT,
+    created_at TEXT,
+    PRIMARY KEY (key, attempt)
+) WITHOUT ROWID;
+
+CREATE TABLE edit_calls (
+    edit TEXT NOT NULL REFERENCES edits(id),
+    call TEXT NOT NULL,
+    PRIMARY KEY (edit, call)
+) WITHOUT ROWID;
+""",
+    )
