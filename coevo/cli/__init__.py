@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from coevo.cli import lineage as _lineage  # noqa: F401  adds commands to `skills`
 from coevo.cli.database import db
 from coevo.cli.experiment import check, init, run
 from coevo.cli.results import eval_run, export, report, runs, show

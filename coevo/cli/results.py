@@ -11,7 +11,7 @@ from coevo.cli.common import console, database_option, json_option, open_store, 
 from coevo.grid import ARMS
 
 if TYPE_CHECKING:
-    from coevo.store import Store
+    pass
 
 
 @click.command("eval")
@@ -80,9 +80,10 @@ def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_j
     """
     from coevo.errors import StoreError
     from coevo.report import make_report, render_grid, render_report, render_svg
+    from coevo.store import queries
 
     with open_store(database) as store:
-        made = make_report(store, run_id or _newest(store))
+        made = make_report(store, run_id or queries.newest_run(store))
     if svg:
         svg.write_text(render_svg(made), encoding="utf-8")
         click.echo(f"wrote {svg}", err=True)
@@ -166,13 +167,3 @@ def export(run_id: str, directory: Path, database: str) -> None:
     row: dict[str, Any] = asyncio.run(export_run(database, run_id, directory))
     click.echo(f"wrote {directory}: weights of {row['run']} after {row['weights_step']} updates")
     click.echo(f'next: AutoModelForCausalLM.from_pretrained("{directory}")')
-
-
-def _newest(store: Store) -> str:
-    from coevo.errors import StoreError
-    from coevo.store import queries
-
-    rows = queries.runs(store)
-    if not rows:
-        raise StoreError(f"{store.path} has no runs", hint="coevo run FILE makes one")
-    return str(rows[0]["id"])

@@ -53,7 +53,7 @@ def show_version(version: str, database: str, as_json: bool) -> None:
     coevo skills show miniwob-1
     """
     with open_store(database) as store:
-        row = _version(store, version)
+        row = find_version(store, version)
     if as_json:
         print_json(row)
     else:
@@ -78,10 +78,10 @@ def diff(version: str, other: str | None, database: str) -> None:
     from coevo.errors import SkillError
 
     with open_store(database) as store:
-        new = _version(store, version)
+        new = find_version(store, version)
         if other is None and new["parent"] is None:
             raise SkillError(f"{new['id']} is a seed: it has no parent", hint="name a second version")
-        old = _version(store, new["parent"] if other is None else other)
+        old = find_version(store, new["parent"] if other is None else other)
     if other is not None:
         old, new = new, old
     lines = difflib.unified_diff(
@@ -106,7 +106,7 @@ def export_version(version: str, directory: Path, database: str) -> None:
     from coevo.skill import export as export_document
 
     with open_store(database) as store:
-        row = _version(store, version)
+        row = find_version(store, version)
         known = [
             entry["content_hash"]
             for entry in store.query(
@@ -119,7 +119,7 @@ def export_version(version: str, directory: Path, database: str) -> None:
     console().print(f"wrote {written}", highlight=False)
 
 
-def _version(store: Store, ident: str) -> dict[str, Any]:
+def find_version(store: Store, ident: str) -> dict[str, Any]:
     """A version by id, by a beginning that fits only one, or the one a run ended with. Raises SkillError."""
     from coevo.errors import SkillError
 

@@ -1,6 +1,6 @@
 """The co-evolution loop: a LangGraph graph in which skill and weights evolve from the same rollouts."""
 
-from coevo.loop.again import evaluate_run, export_run
+from coevo.loop.again import evaluate_run, export_run, rollback_skill
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
 from coevo.loop.resources import Resources, open_resources
@@ -20,6 +20,7 @@ __all__ = [
     "export_run",
     "open_context",
     "open_resources",
+    "rollback_skill",
     "run_async",
     "run_experiment",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from coevo.config import Experiment, experiment_from
 from coevo.engine.base import Engine
-from coevo.errors import ConfigError, StoreError
+from coevo.errors import ConfigError, SkillError, StoreError
 from coevo.lock import RunLock
 from coevo.loop.evaluate import evaluation_slots, final_arms, measure
 from coevo.loop.resources import Resources, load_agent, load_model, load_task_set
@@ -131,6 +131,50 @@ async def export_run(
                 await model.close()
     (directory / "coevo.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     return facts
+
+
+def rollback_skill(
+    database: str | Path, run_id: str, version: str | None = None, reason: str = "withdrawn by hand"
+) -> tuple[str, list[str]]:
+    """Take back the versions a run accepted after `version` (None: only the last one).
+
+    They are marked rejected, with the reason, so a continued run neither uses nor proposes them again. Returns the version
+    in use now and those withdrawn. Raises SkillError when there is nothing to take back, StoreError while the run is
+    being executed.
+    """
+    with Store.open(database, create=False) as store:
+        run = queries.run(store, run_id)["id"]
+        lock = RunLock.acquire(store.path, run)
+        try:
+            seed = store.query(
+                "SELECT json_extract(provenance, '$.seed_skill') AS id FROM runs WHERE id = ?", (run,)
+            )
+            accepted = store.query(
+                "SELECT * FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation",
+                (run,),
+            )
+            line = [seed[0]["id"], *(row["id"] for row in accepted)]
+            if len(line) < 2:
+                raise SkillError(
+                    f"{run} still uses its seed skill", hint="`coevo skills log` shows what it proposed"
+                )
+            target = version or line[-2]
+            if target not in line[:-1]:
+                raise SkillError(
+                    f"{target} is not an earlier version of {run}",
+                    hint=f"earlier ones: {', '.join(line[:-1])}",
+                )
+            withdrawn = line[line.index(target) + 1 :]
+            with store.group():
+                for row in accepted:
+                    if row["id"] in withdrawn:
+                        why = f"{reason} (was accepted: {row['reason']})"
+                        store.update("skill_versions", row["id"], {"status": "rejected", "reason": why})
+                store.update("skills", accepted[0]["skill"], {"current_version": target})
+            store.flush_sync()
+            return target, withdrawn
+        finally:
+            lock.release()
 
 
 def seed_document(store: Store, run: str) -> SkillDocument:

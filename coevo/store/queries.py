@@ -79,6 +79,14 @@ def run(store: Store, run_id: str) -> dict[str, Any]:
     return _decode(_only(store, rows, "run", run_id, "`coevo runs` lists them"))
 
 
+def newest_run(store: Store) -> str:
+    """Id of the newest run. Raises `StoreError` when there is none."""
+    rows = runs(store)
+    if not rows:
+        raise StoreError(f"{store.path} has no runs", hint="coevo run FILE makes one")
+    return str(rows[0]["id"])
+
+
 def episode(store: Store, episode_id: str) -> dict[str, Any]:
     """One episode (of any status) by id or a beginning of it, with `steps`, `calls` and `tool_calls`.
 

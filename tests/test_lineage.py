@@ -1,0 +1,104 @@
+"""`coevo skills log, blame, rollback, lint` on a run of the toy world."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from toyrun import experiment
+
+from coevo.cli import main
+from coevo.loop import run_experiment
+from coevo.store import Store
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("lineage")
+    made = experiment(
+        directory, "skill.every=1", "schedule.mode=skill", "skill.confidence=0.51", "evaluate.tasks=3"
+    )
+    asyncio.run(run_experiment(made))
+    return directory
+
+
+def test_log_shows_what_was_read_and_decided(run: Path) -> None:
+    shown = invoke("skills", "log", "toy-1", "--db", str(run / "runs.sqlite"))
+    assert shown.exit_code == 0, shown.output
+    assert "contrast pairs" in shown.output
+    assert "tasks better" in shown.output
+    looks = json.loads(invoke("skills", "log", "--json", "--db", str(run / "runs.sqlite")).output)
+    assert len(looks) == 3
+    assert {version["status"] for look in looks for version in look["versions"]} <= {"accepted", "rejected"}
+    assert all(task["pairs"] for look in looks for version in look["versions"] for task in version["tasks"])
+
+
+def test_blame_gives_each_line_its_edit_and_episodes(run: Path) -> None:
+    database = str(run / "runs.sqlite")
+    lines = json.loads(invoke("skills", "blame", "toy-1", "--json", "--db", database).output)
+    text = invoke("skills", "show", "toy-1", "--db", database).output
+    assert [line["text"] for line in lines] == text.rstrip("\n").split("\n")
+    rule = next(line for line in lines if "Rule 1" in line["text"])
+    assert rule["origin"]["support"] == len({episode["task"] for episode in rule["origin"]["episodes"]})
+    assert rule["origin"]["episodes"][0]["weights_step"] == 0
+    seed = next(line for line in lines if line["text"].startswith("Press the button"))
+    assert seed["origin"] is None
+    assert seed["version"].startswith("press@")
+    one = invoke("skills", "blame", "toy-1", "--line", str(rule["number"]), "--db", database).output
+    assert "by counting" in one
+    assert one.count("episode ") >= len(rule["origin"]["episodes"])
+    wrong = invoke("skills", "blame", "toy-1", "--line", "999", "--db", database)
+    assert (wrong.exit_code, "has no line 999" in wrong.output) == (1, True)
+
+
+def test_rollback_goes_back_and_stays_there(run: Path, tmp_path: Path) -> None:
+    database = tmp_path / "runs.sqlite"
+    with Store.open(run / "runs.sqlite", readonly=True) as store:
+        accepted = [
+            r["id"]
+            for r in store.query(
+                "SELECT id FROM skill_versions WHERE status = 'accepted' ORDER BY generation"
+            )
+        ]
+        store.query("SELECT 1")
+    database.write_bytes((run / "runs.sqlite").read_bytes())
+    done = invoke("skills", "rollback", "toy-1", "--reason", "it made things worse", "--db", str(database))
+    assert done.exit_code == 0, done.output
+    assert accepted[-1] in done.output
+    shown = invoke("skills", "list", "--json", "--db", str(database))
+    last = next(row for row in json.loads(shown.output) if row["id"] == accepted[-1])
+    assert last["status"] == "rejected"
+    assert last["reason"].startswith("it made things worse")
+    for _ in accepted[1:]:
+        invoke("skills", "rollback", "toy-1", "--db", str(database))
+    nothing = invoke("skills", "rollback", "toy-1", "--db", str(database))
+    assert "still uses its seed skill" in nothing.output
+    strange = invoke("skills", "rollback", "toy-1", "nonsense", "--db", str(run / "runs.sqlite"))
+    assert "is not an earlier version" in strange.output
+
+
+def test_lint_finds_what_weakens_a_skill(tmp_path: Path) -> None:
+    skill = tmp_path / "web"
+    skill.mkdir()
+    text = "---\nname: web\ndescription: Short.\n---\n\n## Rules\n\n- Click.\n- click.\n\n## Empty\n\n## More\n\nSee [x](references/x.md).\n"
+    (skill / "SKILL.md").write_text(text)
+    found = invoke("skills", "lint", str(skill), "--json")
+    assert found.exit_code == 0
+    findings = " ".join(row["finding"] for row in json.loads(found.output))
+    for part in ("said 2 times", "'Empty' is empty", "references/x.md", "too short"):
+        assert part in findings
+    (skill / "SKILL.md").write_text(text.replace("name: web", "name: other"))
+    broken = invoke("skills", "lint", str(skill))
+    assert broken.exit_code == 1
+    assert "must equal its directory" in broken.output.replace("\n", " ")
+    assert (
+        invoke("skills", "lint", str(Path(__file__).parents[1] / "skills" / "web")).output.strip()
+        == "nothing to complain about"
+    )
