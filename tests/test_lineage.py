@@ -102,3 +102,65 @@ def test_lint_finds_what_weakens_a_skill(tmp_path: Path) -> None:
         invoke("skills", "lint", str(Path(__file__).parents[1] / "skills" / "web")).output.strip()
         == "nothing to complain about"
     )
+
+
+def test_distil_again_and_try_the_draft(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = tmp_path / "runs.sqlite"
+    database.write_bytes((run / "runs.sqlite").read_bytes())
+    monkeypatch.chdir(run)
+    drafts = tmp_path / "drafts"
+    (run / "another.py").write_text(
+        (run / "analyst.py").read_text().replace("Rule {number}:", "Another rule:")
+    )
+    made = invoke(
+        "skills",
+        "distil",
+        "toy-1",
+        "--analyst",
+        "another.py:Counting",
+        "--out",
+        str(drafts),
+        "--db",
+        str(database),
+    )
+    assert made.exit_code == 0, made.output
+    assert "contrast pairs" in made.output
+    assert "Another rule" in (drafts / "press" / "SKILL.md").read_text()
+    tried = invoke(
+        "skills",
+        "try",
+        str(drafts / "press"),
+        "--run",
+        "toy-1",
+        "--tasks",
+        "9",
+        "--json",
+        "--db",
+        str(database),
+    )
+    assert tried.exit_code == 0, tried.output
+    trial = json.loads(tried.output)
+    assert (trial["pairs"], len(trial["tasks"])) == (9, 3)
+    assert trial["against"].startswith("toy-1.g")
+    again = invoke(
+        "skills",
+        "try",
+        str(drafts / "press"),
+        "--run",
+        "toy-1",
+        "--tasks",
+        "9",
+        "--json",
+        "--db",
+        str(database),
+    )
+    assert json.loads(again.output) == trial
+    with Store.open(database, readonly=True) as store:
+        assert store.query("SELECT count(*) AS n FROM episodes WHERE generation IS NULL")[0]["n"] == 18
+        assert store.query("SELECT status FROM runs")[0]["status"] == "finished"
+    text = (drafts / "press" / "SKILL.md").read_text()
+    other = tmp_path / "other" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text(text.replace('"press"', '"other"'))
+    strange = invoke("skills", "try", str(other.parent), "--run", "toy-1", "--db", str(database))
+    assert "is not a version of the skill 'press'" in strange.output

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from coevo.cli import lineage as _lineage  # noqa: F401  adds commands to `skills`
+from coevo.cli import lineage as _lineage  # noqa: F401  these two add commands to `skills`
+from coevo.cli import trials as _trials  # noqa: F401
 from coevo.cli.database import db
 from coevo.cli.experiment import check, init, run
 from coevo.cli.results import eval_run, export, report, runs, show

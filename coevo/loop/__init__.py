@@ -6,6 +6,7 @@ from coevo.loop.graph import build_loop
 from coevo.loop.resources import Resources, open_resources
 from coevo.loop.run import RunResult, experiment_of, open_context, run_experiment
 from coevo.loop.stop import RunStopped, StopSignal, run_async
+from coevo.loop.trial import distil_run, try_skill
 
 __all__ = [
     "LoopContext",
@@ -15,6 +16,7 @@ __all__ = [
     "RunStopped",
     "StopSignal",
     "build_loop",
+    "distil_run",
     "evaluate_run",
     "experiment_of",
     "export_run",
@@ -23,4 +25,5 @@ __all__ = [
     "rollback_skill",
     "run_async",
     "run_experiment",
+    "try_skill",
 ]

@@ -51,7 +51,7 @@ class LoopContext:
     def specs(
         self,
         phase: str,
-        generation: int,
+        generation: int | None,
         slots: Iterable[Slot],
         *,
         skill_version: str,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from coevo.errors import SkillError
+from coevo.errors import ConfigError, SkillError
 from coevo.skill import Aside, Budgets, Distillation, Proposal, SkillDocument
 
 if TYPE_CHECKING:
@@ -51,27 +51,39 @@ class SkillLedger:
 
     async def register_seed(self) -> None:
         """Make sure the seed version has its row; versions of one text are shared between runs."""
-        if self._row(self.seed_version) is None:
+        await self.register(self._seed)
+
+    async def register(self, document: SkillDocument) -> str:
+        """Make sure a document that a person wrote has its row; returns its version. Raises ConfigError for another skill."""
+        if document.name != self._seed.name:
+            raise ConfigError(
+                f"{document.name!r} is not a version of the skill {self._seed.name!r}",
+                hint="give it the name of the run's skill in its front matter",
+            )
+        version = f"{document.name}@{document.content_hash[:10]}"
+        if self._row(version) is None:
             with self._store.group():
                 known = self._store.query("SELECT 1 FROM skills WHERE name = ?", (self._seed.name,))
                 if not known:
                     self._store.put(
                         "skills",
-                        {"name": self._seed.name, "created_at": now(), "current_version": self.seed_version},
+                        {"name": document.name, "created_at": now(), "current_version": version},
                     )
                 self._store.put(
                     "skill_versions",
                     {
-                        "id": self.seed_version,
-                        "skill": self._seed.name,
+                        "id": version,
+                        "skill": document.name,
                         "status": "seed",
                         "author": "person",
-                        "text": self._seed.render(),
-                        "content_hash": self._seed.content_hash,
+                        "text": document.render(),
+                        "content_hash": document.content_hash,
                         "created_at": now(),
                     },
                 )
             await self._store.flush()
+        self._documents[version] = document
+        return version
 
     def current(self, generation: int) -> str:
         """The version in use in `generation`: the last one accepted before it, else the seed."""
