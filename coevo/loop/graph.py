@@ -20,18 +20,17 @@ from coevo.env import Outcome
 from coevo.es import EsResult, NoStep, es_node
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.evaluate import Arm, evaluation_slots, final_arms, measure
+from coevo.loop.gating import compare
 from coevo.loop.plan import GenerationPlan, draw_slots
 from coevo.loop.rows import (
     EpisodeRow,
     applied_steps,
     episode_rows,
     generations_done,
-    rewards_by_slot,
     step_values,
 )
 from coevo.loop.skills import budgets, now
 from coevo.progress import GenerationSummary
-from coevo.skill import decide
 from coevo.skill import distil as distil_episodes
 from coevo.store.queries import episodes
 
@@ -159,7 +158,7 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
 
 
 async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:
-    """Candidates against the current skill, paired on dev slots, with the current centre weights."""
+    """Candidates against the current skill, paired on dev slots, with the current centre weights (`coevo.loop.gating`)."""
     context, generation = runtime.context, state["generation"]
     table = context.experiment.skill
     current = context.skills.current(generation)
@@ -172,30 +171,7 @@ async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:
     if not candidates:
         return {"candidates": []}
     slots = draw_slots(context.experiment.seed, "gate", generation, context.dev, table.dev_tasks)
-    versions = [current, *candidates]
-    specs = [
-        spec
-        for version in versions
-        for spec in context.specs("gate", generation, slots, skill_version=version, arm=version)
-    ]
-    if not context.rollouts.complete(specs):
-        await context.weights.latest()
-    rows = await context.rollouts.run(
-        specs, context.skills.bodies(*versions), label=f"gate {', '.join(candidates)}"
-    )
-    rewards = {version: rewards_by_slot(rows.values(), version) for version in versions}
-    decisions = {
-        candidate: decide(
-            rewards[current],
-            rewards[candidate],
-            # Each of several candidates gets its share of the chance to pass by luck.
-            confidence=1 - (1 - table.confidence) / len(candidates),
-            no_regression=table.no_regression,
-            groups={slot.task.id: slot.task.group or slot.task.id for slot in slots},
-            seed=context.experiment.seed,
-        )
-        for candidate in candidates
-    }
+    decisions, rewards = await compare(context, generation, slots, current, candidates)
     good = [candidate for candidate in candidates if decisions[candidate].accepted]
     best = max(good, key=lambda candidate: decisions[candidate].mean_difference, default=None)
     reasons = {

@@ -181,7 +181,9 @@ class _LazyPolicy:
         return await batcher.generate(request)
 
     async def _load(self) -> Batcher:
-        engine: Engine = self._given or await asyncio.to_thread(load_model, self.experiment)
+        engine = self._given
+        if engine is None:
+            engine = await asyncio.to_thread(load_model, self.experiment)
         self._engine = engine
         row = queries.run(self._store, self._run)
         base = row["provenance"].get("base_checksum") or await engine.checksum()

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -210,6 +210,18 @@ class Author:
         if self.spent_tokens >= self.limits.tokens:
             return f"the budget of {self.limits.tokens} tokens is spent"
         return ""
+
+
+async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results in order. When one fails, the others are stopped before its exception is raised: none goes on spending."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _failed(call: AuthorCall, error: str, seconds: float = 0.0) -> AuthorCall:

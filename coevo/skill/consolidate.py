@@ -7,12 +7,12 @@ fails leaves its proposals as they are.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coevo.skill.author import side_by_side
 from coevo.skill.edits import ProposedEdit, defects, fold, union
 from coevo.skill.merge import combine
 from coevo.skill.replies import read_merge
@@ -47,7 +47,7 @@ async def consolidate(
             merged, key=lambda edit: (fold(edit.section), edit.op, fold(edit.target), fold(edit.text))
         )
         batches = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-        results = await asyncio.gather(*(_merge_batch(part, author) for part in batches))
+        results = await side_by_side(_merge_batch(part, author) for part in batches)
         problems += [problem for _, problem in results if problem]
         after = combine(edit for part, _ in results for edit in part)
         if len(after) == len(merged) and len(batches) == 1:

@@ -6,14 +6,13 @@ is known without asking: it is what the call was shown. Support is then counted 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from coevo.skill.analyse import MinerAnalyst
-from coevo.skill.author import Answer, Author
+from coevo.skill.author import Answer, Author, side_by_side
 from coevo.skill.consolidate import consolidate
 from coevo.skill.edits import Evidence, ProposedEdit
 from coevo.skill.replies import read_edits
@@ -88,7 +87,7 @@ class LlmAnalyst:
         """Edits with counted support. A call that fails costs its piece, not the analysis."""
         self.author.renew()
         pieces = self.pieces(selection)
-        answers = await asyncio.gather(*(self._ask(skill, piece) for piece in pieces))
+        answers = await side_by_side(self._ask(skill, piece) for piece in pieces)
         edits = [
             edit for piece, answer in zip(pieces, answers, strict=True) for edit in self._read(piece, answer)
         ]
