@@ -698,7 +698,12 @@ class ScoredToy(ToyEnvironment):
         self.finished += 1
         reward = 0.75 if self._turn else 0.0
         return Transition(
-            self._observe(), reward, False, success=reward > 0.5, info={"scorer": "toy/2"}, components={"end": reward}
+            self._observe(),
+            reward,
+            False,
+            success=reward > 0.5,
+            info={"scorer": "toy/2"},
+            components={"end": reward},
         )
 
 

@@ -2,9 +2,10 @@
 
     click [12]        click 'Wool Blanket'        hover 'Menu'
     type [3] 'Ada'    type 'Name' 'Ada'           select 'Country' 'Peru'
-    press Enter       scroll down                 back        wait        stop 'answer'
+    press Enter       scroll down                 wait        stop 'answer'
+    goto 'URL'        back        forward         new_tab     tab 1       close_tab       infeasible 'why'
 
-Everything here is pure. Models write loosely, so quotes of any kind, a verb's synonyms and words around the command
+Not every world has pages to go to; one that has not says so. Everything here is pure. Models write loosely, so quotes of any kind, a verb's synonyms and words around the command
 are accepted as long as only one reading is left; otherwise the error says what was expected, in words a model can use.
 """
 
@@ -12,18 +13,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from webarena.observation import ACTIONABLE, FIELDS, Element, quote
 
-Verb = Literal["click", "type", "select", "press", "hover", "scroll", "back", "wait", "stop"]
+Verb = Literal[
+    "click",
+    "right_click",
+    "hover",
+    "type",
+    "select",
+    "press",
+    "scroll",
+    "goto",
+    "back",
+    "forward",
+    "new_tab",
+    "tab",
+    "close_tab",
+    "wait",
+    "stop",
+    "infeasible",
+]
 
 USAGE = "write one line such as: click 'NAME', type 'FIELD' 'TEXT', select 'FIELD' 'OPTION', press Enter, stop 'ANSWER'"
 LONGEST_WAIT_S = 5.0
 
 _SYNONYMS: dict[str, Verb] = {
     "click": "click",
+    "right_click": "right_click",
     "tap": "click",
     "check": "click",
     "type": "type",
@@ -35,38 +54,26 @@ _SYNONYMS: dict[str, Verb] = {
     "press": "press",
     "hover": "hover",
     "scroll": "scroll",
+    "goto": "goto",
     "back": "back",
+    "go_back": "back",
+    "forward": "forward",
+    "go_forward": "forward",
+    "new_tab": "new_tab",
+    "tab": "tab",
+    "close_tab": "close_tab",
     "wait": "wait",
     "stop": "stop",
     "answer": "stop",
+    "infeasible": "infeasible",
 }
+_TWO_WORDS = re.compile(r"^(go (?:back|forward|to)|(?:new|close) tab|right[ -]click)\b", re.I)
 _IN_PROSE = ("click", "type", "select", "press", "hover")
 _CLOSING = {"'": "'", '"': '"', "“": "”", "‘": "’", "`": "`", "«": "»"}
-_FILLER = frozenset(
-    {
-        "on",
-        "the",
-        "at",
-        "into",
-        "in",
-        "to",
-        "for",
-        "with",
-        "from",
-        "of",
-        "a",
-        "an",
-        "element",
-        "field",
-        "text",
-        "value",
-        "box",
-        "named",
-        "called",
-        "labeled",
-        "labelled",
-    }
+_FILLER_WORDS = (
+    "on the at into in to for with from of a an element field text value box named called labeled labelled"
 )
+_FILLER = frozenset(_FILLER_WORDS.split())
 _KEYS = {
     "enter": "Enter",
     "return": "Enter",
@@ -90,6 +97,9 @@ _KEYS = {
     "pageup": "PageUp",
     "pagedown": "PageDown",
 }
+_THEN_ENTER = re.compile(
+    r"(?<=['\"”’»`\]])[\s,;]*(?:(?:and|then)\s+)*(?:press(?:\s+|\b))?(?:the\s+)?enter(?:\s+key)?[.\s]*$", re.I
+)
 _MODIFIERS = {
     "ctrl": "Control",
     "control": "Control",
@@ -117,12 +127,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One parsed action. `text`: what to type, which option, which key (Playwright's name), direction, or the answer."""
+    """One parsed action.
+
+    `text`: what to type, which option, which key (Playwright's name), direction, address, answer, or why a task is
+    infeasible. `amount`: seconds to wait, or the number of a tab, from 0. `enter`: press Enter after typing.
+    """
 
     verb: Verb
     target: Target | None = None
     text: str = ""
     amount: float | None = None
+    enter: bool = False
 
 
 class ParseError(Exception):
@@ -163,14 +178,15 @@ def parse(text: str) -> Action:
 
 
 def _verb(body: str) -> tuple[Verb | None, str]:
-    match = re.match(r"([A-Za-z]+)(?:\s+|$|(?=[\['\"“‘`:]))", body)
+    body = _TWO_WORDS.sub(lambda match: re.sub(r"[ -]", "_", match[0].lower()).replace("go_to", "goto"), body)
+    match = re.match(r"([A-Za-z]+(?:_[A-Za-z]+)*)(?:\s+|$|(?=[\['\"“‘`:]))", body)
     if match is None:
         return None, body
-    word = match[1].lower()
+    verb = _SYNONYMS.get(match[1].lower())
     rest = body[match.end() :].lstrip(": ")
-    if word == "go" and rest.lower().startswith("back"):
-        return "back", ""
-    return _SYNONYMS.get(word), rest
+    if verb == "tab" and not re.fullmatch(r"\[?\d+\]?\.?", rest.strip()):
+        return None, body  # a line copied from the page: tab 'Details' [3]
+    return verb, rest
 
 
 def _inside_prose(body: str) -> Action:
@@ -181,7 +197,7 @@ def _inside_prose(body: str) -> Action:
         rest = body[found[0].end() :].strip()
         tokens = _tokens(rest)
         given = [token for token in tokens if token.kind != "word"]
-        if verb == "press" and not given and tokens and _key(tokens[0].text.strip(".")):
+        if verb == "press" and not given and tokens and find_key(tokens[0].text.strip(".")):
             return _press(tokens[:1], rest)
         if 1 <= len(given) <= (2 if verb in ("type", "select") else 1):
             return _build(verb, tokens[: _last_index(tokens, given[-1]) + 1], rest)
@@ -242,21 +258,41 @@ def _closing(rest: str, start: int) -> int:
 
 
 def _build(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
-    if verb == "back":
+    if verb in ("back", "forward", "new_tab", "close_tab"):
         return Action(verb)
+    if verb == "tab":
+        return Action(verb, amount=float(rest.strip(" [].")))
+    if verb == "goto":
+        return _goto(tokens, rest)
     if verb == "wait":
         number = re.search(r"\d+(?:\.\d+)?", rest)
         return Action(verb, amount=min(float(number[0]), LONGEST_WAIT_S) if number else None)
-    if verb == "stop":
-        given = [token.text for token in tokens if token.kind != "word"]
-        return Action(verb, text=given[0] if given else rest.strip())
+    if verb in ("stop", "infeasible"):
+        return Action(verb, text=_answer(tokens, rest))
     if verb == "scroll":
         return _scroll(rest)
     if verb == "press":
         return _press(tokens, rest)
-    if verb in ("click", "hover"):
+    if verb in ("click", "right_click", "hover"):
         return Action(verb, target=_target(tokens, rest, verb))
+    if verb == "type" and (enter := _THEN_ENTER.search(rest)):
+        action = _two_arguments(verb, _tokens(rest[: enter.start()]), rest[: enter.start()])
+        return replace(action, enter=True)
     return _two_arguments(verb, tokens, rest)
+
+
+def _answer(tokens: Sequence[_Token], rest: str) -> str:
+    """What is quoted or bracketed if that is all there is, else everything."""
+    given = [token.text for token in tokens if token.kind != "word"]
+    words = {token.text.lower().strip(":") for token in tokens if token.kind == "word"}
+    return given[0] if len(given) == 1 and words <= _FILLER | {"answer", "is"} else rest.strip()
+
+
+def _goto(tokens: Sequence[_Token], rest: str) -> Action:
+    given = [token.text for token in tokens if token.kind != "word"] or rest.split()
+    if len(given) != 1 or not given[0].strip():
+        raise ParseError(f"goto takes one address, as in goto 'shopping/cart'; this gives {_shown(rest)}")
+    return Action("goto", text=given[0].strip())
 
 
 def _scroll(rest: str) -> Action:
@@ -272,11 +308,11 @@ def _press(tokens: Sequence[_Token], rest: str) -> Action:
     words = [token.text for token in tokens if token.text.lower() not in (*_FILLER, "key", "button")]
     if not words:
         raise ParseError("press what? write for example: press Enter")
-    key = _key("+".join(words).strip("."))
+    key = find_key("+".join(words).strip("."))
     return Action("press", text=key) if key else Action("click", target=_target(tokens, rest, "click"))
 
 
-def _key(text: str) -> str | None:
+def find_key(text: str) -> str | None:
     """Playwright's name of a key or combination such as `ctrl+a`, or None."""
     *modifiers, last = [
         part.strip() for part in re.split(r"\s*\+\s*|(?<=\w)-(?=\w)", text) if part.strip()
@@ -390,15 +426,29 @@ def canonical(action: Action, elements: Sequence[Element]) -> str:
     Raises `ParseError` when `elements` has no such element.
     """
     words = [action.verb if action.verb != "press" else f"press {action.text}"]
+    if action.verb == "tab":
+        words.append(f"{action.amount or 0:.0f}")
     if action.target is not None:
         element = resolve(elements, action.target, action.verb)
         named = element.name and resolve(elements, Target(name=element.name), action.verb) is element
         words.append(quote(element.name) if named else f"[{element.id}]")
-    if action.verb in ("type", "select", "stop"):
-        words.append(quote(action.text))
+    if action.verb in ("type", "select", "stop", "goto", "infeasible"):
+        words.append(_quoted(action.text))
     elif action.verb == "scroll":
         words.append(action.text)
+    if action.enter:
+        words.append("enter")
     return " ".join(words)
+
+
+def _quoted(text: str) -> str:
+    """`text` in quotes, such that `parse` reads it back."""
+    text = " ".join(text.splitlines())
+    plain = quote(text)
+    if _tokens(plain) == [_Token("quoted", text)]:
+        return plain
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _fits(element: Element, verb: Verb) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from webarena.actions import Action, ParseError, Target, resolve
 from webarena.observation import FIELDS, Element, PageView, quote
@@ -26,16 +26,18 @@ class ActionFailed(Exception):
 
 
 async def perform(page: Page, view: PageView, action: Action) -> None:
-    """Does `action` on `page`, whose last view is `view`. `stop` and `back` are left to the environment.
+    """Does `action` on `page`, whose last view is `view`. What leaves the page or ends the episode is the environment's.
 
     Raises `ParseError` when the view has no such element, `ActionFailed` when the element cannot be acted on, and
     Playwright's errors when the page breaks.
     """
-    if action.verb in ("click", "hover"):
+    if action.verb in ("click", "right_click", "hover"):
         assert action.target is not None
         await _point(page, view, action)
     elif action.verb == "type":
         await _type(page, _field(view.elements, action), action.text)
+        if action.enter:
+            await page.keyboard.press("Enter")
     elif action.verb == "select":
         await _select(page, view, action)
     elif action.verb == "press":
@@ -68,12 +70,19 @@ async def _point(page: Page, view: PageView, action: Action) -> None:
     point = await _prepare(page, element)
     if point["framed"]:
         locator = _locate(page, element)
-        await (locator.click if action.verb == "click" else locator.hover)(timeout=ELEMENT_TIMEOUT_MS)
-    elif action.verb == "click":
-        await page.mouse.click(point["x"], point["y"])
-    else:
+        if action.verb == "hover":
+            await locator.hover(timeout=ELEMENT_TIMEOUT_MS)
+        else:
+            await locator.click(button=_button(action), timeout=ELEMENT_TIMEOUT_MS)
+    elif action.verb == "hover":
         await page.mouse.move(point["x"], point["y"])
+    else:
+        await page.mouse.click(point["x"], point["y"], button=_button(action))
     return None
+
+
+def _button(action: Action) -> Literal["left", "right"]:
+    return "right" if action.verb == "right_click" else "left"
 
 
 async def _type(page: Page, element: Element | None, text: str) -> None:

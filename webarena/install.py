@@ -32,10 +32,13 @@ def install_chromium() -> str:
         if os.environ.get("COEVO_CHROMIUM"):
             raise
     tried = []
-    for commands, timeout_s in ((_playwright(), PLAYWRIGHT_TIMEOUT_S), (_apt(), APT_TIMEOUT_S)):
+    for commands, timeout_s in (
+        (_playwright(), PLAYWRIGHT_TIMEOUT_S),
+        (apt_commands("chromium"), APT_TIMEOUT_S),
+    ):
         for command in commands:
             print("+ " + " ".join(command), flush=True)
-            tried.append(_run(command, timeout_s))
+            tried.append(attempt(command, timeout_s))
         try:
             return find_chromium(bundled)
         except ConfigError:
@@ -48,15 +51,16 @@ def _playwright() -> list[list[str]]:
     return [[sys.executable, "-m", "playwright", "install", "chromium"]]
 
 
-def _apt() -> list[list[str]]:
+def apt_commands(package: str) -> list[list[str]]:
+    """What installs a Debian package, nothing where there is no apt."""
     if shutil.which("apt-get") is None:
         return []
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    return [[*root, "apt-get", "update", "-qq"], [*root, "apt-get", "install", "-y", "-qq", "chromium"]]
+    return [[*root, "apt-get", "update", "-qq"], [*root, "apt-get", "install", "-y", "-qq", package]]
 
 
-def _run(command: Sequence[str], timeout_s: float) -> str:
-    """Why the command failed, "" if it did not."""
+def attempt(command: Sequence[str], timeout_s: float) -> str:
+    """Runs an installer. Why it failed, "" if it did not."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         result = subprocess.run(

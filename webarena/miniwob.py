@@ -32,6 +32,7 @@ LOAD_TIMEOUT_S = 20.0
 RELOADED = frozenset({"find-word", "focus-text-2", "scroll-text", "scroll-text-2", "stock-market"})
 HIDDEN = "#query,#reward-display,#click-canvas,#sync-task-cover,.ui-helper-hidden-accessible"
 PARKED = (400, 300)
+ELSEWHERE = frozenset({"goto", "back", "forward", "new_tab", "tab", "close_tab"})
 
 _START = """async ([seed, limit, hidden, settle]) => {
   if (window.jQuery) jQuery.fx.off = true;
@@ -124,10 +125,13 @@ class MiniWoBEnvironment:
         try:
             parsed = parse(action)
             performed = canonical(parsed, self._view.elements)
-            if parsed.verb == "stop":
+            if parsed.verb in ("stop", "infeasible"):
                 stopped = True
-            elif parsed.verb == "back":
-                raise ActionFailed("there is no page to go back to")
+            elif parsed.verb in ELSEWHERE:
+                nowhere = (
+                    "there is no page to go back to" if parsed.verb == "back" else "there are no other pages"
+                )
+                raise ActionFailed(nowhere)
             else:
                 await self._run(self._perform(parsed), f"{parsed.verb}")
             self._well_formed += 1

@@ -58,19 +58,25 @@ Box = tuple[int, int, int, int]
 _KEY = re.compile(
     r'^(?P<role>[A-Za-z]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?(?P<attributes>(?: \[[^\]]*\])*)$', re.S
 )
+_HEAD = re.compile(r'[A-Za-z]+(?: "(?:[^"\\]|\\.)*")?(?: \[[^\]]*\])*', re.S)
 _ATTRIBUTE = re.compile(r" \[([a-z-]+)(?:=([^\]]*))?\]")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 @dataclass(slots=True)
 class Node:
-    """One node of a snapshot. `role` is `text` for plain text, whose text is in `text`."""
+    """One node of a snapshot. `role` is `text` for plain text, whose text is in `text`.
+
+    `place` is where it is on the screen, as near as that is known: its box, or that of the element or frame it is in.
+    """
 
     role: str
     name: str = ""
     text: str = ""
     ref: str = ""
     box: Box | None = None
+    place: Box | None = None
+    framed: bool = False
     states: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
     children: list[Node] = field(default_factory=list)
@@ -98,10 +104,11 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """The page as lines of text, and the elements those lines name."""
+    """The page as lines of text, and the elements those lines name. `places`: where each line is on the screen."""
 
     lines: tuple[str, ...]
     elements: tuple[Element, ...]
+    places: tuple[Box | None, ...] = ()
 
     @property
     def text(self) -> str:
@@ -135,9 +142,11 @@ def parse_snapshot(snapshot: str) -> list[Node]:
             node = Node("text", text=_scalar(body[6:]))
         else:
             node = _element(body)
-            if any(above.role == "iframe" for _, above in stack):
+            node.framed = parent is not None and (parent.framed or parent.role == "iframe")
+            if node.framed:
                 node.box = None  # it counts from the frame's corner
             stack.append((depth, node))
+        node.place = node.box or (parent.place if parent is not None else None)
         (parent.children if parent is not None else roots).append(node)
     return roots
 
@@ -155,7 +164,8 @@ def _element(body: str) -> Node:
     properties = {"cursor": attributes["cursor"]} if "cursor" in attributes else {}
     x, y, width, height = map(int, attributes["box"].split(",")) if "box" in attributes else (0, 0, 0, 0)
     box = (x, y, width, height) if width and height else None
-    return Node(match["role"], name, _scalar(value), attributes.get("ref", ""), box, states, properties)
+    reference = attributes.get("ref", "")
+    return Node(match["role"], name, _scalar(value), reference, box, states=states, properties=properties)
 
 
 def _split_key(body: str) -> tuple[str, str]:
@@ -171,18 +181,11 @@ def _split_key(body: str) -> tuple[str, str]:
         return body[1:end].replace("''", "'"), body[end + 1 :].removeprefix(":").strip()
     if body.endswith(":"):
         return body[:-1], ""
-    inside = False
-    position = 0
-    while position < len(body):
-        character = body[position]
-        if character == "\\" and inside:
-            position += 1
-        elif character == '"':
-            inside = not inside
-        elif character == ":" and not inside and body[position + 1 : position + 2] == " ":
-            return body[:position], body[position + 2 :]
-        position += 1
-    return body, ""
+    head = _HEAD.match(body)
+    end = head.end() if head else -1
+    if end < 0 or body[end : end + 2] != ": ":
+        return body, ""
+    return body[:end], body[end + 2 :]
 
 
 def _scalar(text: str) -> str:
@@ -202,10 +205,15 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|.)", character, text, flags=re.S)
 
 
-def compact(nodes: Sequence[Node], *, max_lines: int = 120, max_text: int = 160) -> PageView:
+def compact(nodes: Sequence[Node], *, max_lines: int | None = 120, max_text: int = 160) -> PageView:
     """The view of a snapshot: at most `max_lines` lines (the rest is counted), texts cut at `max_text` characters."""
     lines: list[str] = []
+    places: list[Box | None] = []
     elements: list[Element] = []
+
+    def write(line: str, node: Node) -> None:
+        lines.append(line)
+        places.append(node.place)
 
     def element(node: Node, name: str, value: str = "", options: tuple[str, ...] = ()) -> None:
         states = tuple(state for state in STATES if state in node.states)
@@ -215,13 +223,14 @@ def compact(nodes: Sequence[Node], *, max_lines: int = 120, max_text: int = 160)
         elements.append(item)
         if lines and item.role in LABELLED and lines[-1].strip(" :*") == item.name.strip(" :*"):
             lines.pop()  # the text that labels it
-        lines.append(_line(item))
+            places.pop()
+        write(line_of(item), node)
 
     for node in _flat(nodes):
         if node.role == "text":
             text = _cut(node.text, max_text)
             if any(map(str.isalnum, text)) and not _repeats(text, elements, lines):
-                lines.append(text)
+                write(text, node)
         elif node.role in ("combobox", "listbox") and (options := _options(node)):
             chosen = ", ".join(option.name for option in options if "selected" in option.states)
             element(node, node.name, chosen, tuple(option.name for option in options))
@@ -231,10 +240,11 @@ def compact(nodes: Sequence[Node], *, max_lines: int = 120, max_text: int = 160)
         elif node.role in ACTIONABLE:
             element(node, node.name or node.words())
         elif node.name:
-            lines.append(f"{node.role} {quote(_cut(node.name, max_text))}")
-    if len(lines) > max_lines:
+            write(f"{node.role} {quote(_cut(node.name, max_text))}", node)
+    if max_lines is not None and len(lines) > max_lines:
         lines[max_lines:] = [f"… {len(lines) - max_lines} more lines"]
-    return PageView(tuple(lines), tuple(elements))
+        places[max_lines:] = [None]
+    return PageView(tuple(lines), tuple(elements), tuple(places))
 
 
 def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -261,18 +271,18 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
             yield from (child for child in inner if child.name != node.name or not node.name)
         elif node.role == "row" and not _has_actionable(node):
             cells = [cell.name or cell.words() for cell in node.children]
-            yield Node("text", text=" | ".join(cell for cell in cells if cell) or node.name)
+            yield Node("text", text=" | ".join(cell for cell in cells if cell) or node.name, place=node.place)
         elif node.role in NAMED_ONLY and node.name:
-            yield Node(node.role, node.name)
+            yield Node(node.role, node.name, place=node.place)
             yield from _flat(
                 [child for child in node.children if child.role != "text" or child.text not in node.name]
             )
         else:
             if node.properties.get("cursor") == "pointer" and node.ref:
-                yield Node("button", node.words(), ref=node.ref, box=node.box)
+                yield Node("button", node.words(), ref=node.ref, box=node.box, place=node.place)
                 continue
             if node.text:
-                yield Node("text", text=node.text)
+                yield Node("text", text=node.text, place=node.place)
             yield from _flat(node.children)
 
 
@@ -295,7 +305,7 @@ def _options(node: Node) -> list[Node]:
 def _repeats(text: str, elements: Sequence[Element], lines: Sequence[str]) -> bool:
     """Whether a text only repeats the label of the element in the line before it."""
     return bool(
-        elements and lines and lines[-1] == _line(elements[-1]) and text.strip(" :*") == elements[-1].name
+        elements and lines and lines[-1] == line_of(elements[-1]) and text.strip(" :*") == elements[-1].name
     )
 
 
@@ -311,7 +321,7 @@ def _middle_out(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
 
 
-def _line(element: Element) -> str:
+def line_of(element: Element) -> str:
     parts = [element.role]
     if element.name:
         parts.append(quote(element.name))
@@ -324,8 +334,7 @@ def _line(element: Element) -> str:
     return " ".join(parts)
 
 
-async def observe(page: Page, *, timeout_ms: float) -> PageView:
+async def observe(page: Page, *, timeout_ms: float, max_lines: int | None = 120) -> PageView:
     """The current view of `page`. Playwright's errors pass through."""
-    return compact(
-        parse_snapshot(await page.locator("body").aria_snapshot(mode="ai", boxes=True, timeout=timeout_ms))
-    )
+    snapshot = await page.locator("body").aria_snapshot(mode="ai", boxes=True, timeout=timeout_ms)
+    return compact(parse_snapshot(snapshot), max_lines=max_lines)

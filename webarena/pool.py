@@ -3,83 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from coevo.env import Environment, Task
-from coevo.errors import WorldError
-from webarena.browser import Browser, first_line
+from webarena.browser import Browser
+from webarena.watch import Watch
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-T = TypeVar("T")
 
-
-class Slot:
+class Slot(Watch):
     """A page with what is known of it. `key` names what is loaded, so that `BrowserPool` can hand it out again.
 
-    All work on the page goes through `run`, which turns a death or a hang of the page into `WorldError` and marks
-    the slot `broken`; a broken slot is thrown away when it is released.
+    All work on the page goes through `run`. A broken slot is thrown away when it is released.
     """
 
     def __init__(self, page: Page) -> None:
+        super().__init__()
         self.page = page
         self.key = ""
-        self.broken = False
-        self._gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        page.on("crash", lambda _: self._lost("the page crashed"))
-        page.on("close", lambda _: self._lost("the page was closed"))
-        browser = page.context.browser
-        if browser is not None:
-            browser.on("disconnected", lambda _: self._lost("Chromium died"))
-
-    def _lost(self, why: str) -> None:
-        self.broken = True
-        if not self._gone.done():
-            self._gone.set_result(why)
-
-    async def run(self, work: Awaitable[T], *, timeout_s: float, what: str) -> T:
-        """Awaits `work` on the page for at most `timeout_s`. Errors of the work itself pass through.
-
-        Raises `WorldError` when the page or browser is lost or does not answer. A cancelled run breaks the slot too,
-        since nobody knows what the page is left doing.
-        """
-        from playwright.async_api import Error
-
-        task = asyncio.ensure_future(work)
-        watched: set[asyncio.Future[Any]] = {task, self._gone}
-        finished = False
-        try:
-            await asyncio.wait(watched, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                finished = True
-                return await task
-            if self._gone.done():
-                raise WorldError(f"{what}: {self._gone.result()}")
-            raise WorldError(
-                f"{what}: the page did not answer within {timeout_s:g} s",
-                hint="raise step_timeout_s if pages are slow",
-            )
-        except Error as error:
-            await asyncio.sleep(0)  # the crash event may be queued behind the error it caused
-            if self.page.is_closed() or self._gone.done() or _is_loss(error):
-                self.broken, finished = True, False
-                why = self._gone.result() if self._gone.done() else first_line(error)
-                raise WorldError(f"{what}: {why}") from error
-            raise
-        finally:
-            if not finished:
-                self.broken = True
-                task.cancel()
-
-
-def _is_loss(error: Exception) -> bool:
-    text = str(error)
-    return any(
-        sign in text
-        for sign in ("Target page, context or browser has been closed", "crashed", "Connection closed")
-    )
+        self.watch_page(page)
+        self.watch_browser(page.context.browser)
 
 
 class PooledEnvironment(Environment, Protocol):
