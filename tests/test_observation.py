@@ -94,6 +94,34 @@ def test_a_label_is_not_said_twice():
     assert page.lines == ("textbox 'Name:' [1]", "checkbox 'wool' [2]", "tab 'Tab #1' [3]")
 
 
+def test_plain_cells_beside_links_are_shown_too():
+    page = view(
+        """
+        - table [ref=e1]:
+          - rowgroup [ref=e2]:
+            - row "Issue Status Owner" [ref=e3]:
+              - columnheader "Issue" [ref=e4]
+              - columnheader "Status" [ref=e5]
+              - columnheader "Owner" [ref=e6]
+            - row "Fix it Open High Nora" [ref=e7]:
+              - cell "Fix it" [ref=e8]:
+                - link "Fix it" [ref=e9]
+              - cell "Open" [ref=e10]
+              - cell "High" [ref=e11]
+              - cell "Nora" [ref=e12]:
+                - link "Nora" [ref=e13]
+              - cell "today" [ref=e14]
+        """
+    )
+    assert page.lines == (
+        "Issue | Status | Owner",
+        "link 'Fix it' [1]",
+        "Open | High",
+        "link 'Nora' [2]",
+        "today",
+    )
+
+
 def test_rows_of_plain_cells_become_one_line():
     page = view(
         """

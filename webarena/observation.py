@@ -269,9 +269,8 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
             if node.name or not inner:
                 yield node
             yield from (child for child in inner if child.name != node.name or not node.name)
-        elif node.role == "row" and not _has_actionable(node):
-            cells = [cell.name or cell.words() for cell in node.children]
-            yield Node("text", text=" | ".join(cell for cell in cells if cell) or node.name, place=node.place)
+        elif node.role == "row":
+            yield from _row(node)
         elif node.role in NAMED_ONLY and node.name:
             yield Node(node.role, node.name, place=node.place)
             yield from _flat(
@@ -284,6 +283,24 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
             if node.text:
                 yield Node("text", text=node.text, place=node.place)
             yield from _flat(node.children)
+
+
+def _row(node: Node) -> Iterator[Node]:
+    """A row of a table: neighbouring cells of mere text on one line, the others as they are."""
+    plain: list[str] = []
+    for cell in node.children:
+        if not _has_actionable(cell):
+            plain.append(cell.name or cell.words())
+            continue
+        yield from _joined(plain, node)
+        plain = []
+        yield from _flat([cell])
+    yield from _joined(plain if node.children else [node.name], node)
+
+
+def _joined(cells: Sequence[str], row: Node) -> Iterator[Node]:
+    if text := " | ".join(cell for cell in cells if cell):
+        yield Node("text", text=text, place=row.place)
 
 
 def _has_actionable(node: Node) -> bool:
