@@ -47,7 +47,8 @@ def prompt(skill: str, goal: str, page: str, turns: list[Turn]) -> list[BaseMess
     first = max(0, len(turns) - REMEMBERED_TURNS)
     for number, turn in enumerate(turns[first:], first + 1):
         messages += [HumanMessage(f"(page {number})"), AIMessage(turn["action"])]
-    error = f"\nError: {turns[-1]['error']}" if turns and turns[-1]["error"] else ""
+    last = turns[-1]["error"] if turns else ""
+    error = f"\nError: {last}" if last and last not in page else ""
     messages.append(HumanMessage(f"{page}\nTask: {goal}{error}"))
     return messages
 

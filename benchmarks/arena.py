@@ -1,0 +1,161 @@
+"""python benchmarks/arena.py [--tasks N] [--slots 1,4,8] [--sites …] [--json]: what an episode on the local arena costs.
+
+Two kinds of episode, half each: one that reads (look, scroll, click a link, go back, stop) and one that writes (the
+task's own script, then stop). Printed are medians of each phase and its share of the time, episodes a minute, and how long
+restoring and saving a site takes. Phases: `lease` (a private copy and a clean context), `reset`, `step`, `script`
+(driving the page by the task's script), `score` (the last action and the evaluators), `release`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from webarena.arena import Arena
+from webarena.local import as_task, tasks
+from webarena.sites.tasks import LocalTask
+from webarena.web import WebPool
+
+ACTIONS = ("scroll down", "scroll up", "click [1]", "back")
+
+
+class Phases:
+    """Milliseconds by phase."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[float]] = defaultdict(list)
+
+    async def run(self, phase: str, work: Any) -> Any:
+        started = time.perf_counter()
+        result = await work
+        self.times[phase].append((time.perf_counter() - started) * 1000)
+        return result
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        whole = sum(map(sum, self.times.values())) or 1.0
+        return {
+            phase: {
+                "n": len(values),
+                "median_ms": middle(values, 0.5),
+                "p95_ms": middle(values, 0.95),
+                "share": sum(values) / whole,
+            }
+            for phase, values in self.times.items()
+        }
+
+
+def middle(values: Sequence[float], share: float) -> float:
+    """The value that `share` of `values` do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+async def episode(pool: WebPool, task: LocalTask, phases: Phases) -> float:
+    made = as_task(task)
+    environment = await phases.run("lease", pool.acquire(made))
+    try:
+        await phases.run("reset", environment.reset(made, seed=0))
+        answer = ""
+        if task.template.kind == "change":
+            url = environment.lease.urls[task.template.site]
+            answer = await phases.run(
+                "script", task.template.solve(environment.tabs.page, task.instance, url)
+            )
+        else:
+            for action in ACTIONS:
+                await phases.run("step", environment.step(action))
+        transition = await phases.run("score", environment.step(f"stop '{answer}'"))
+        return float(transition.reward)
+    finally:
+        await phases.run("release", pool.release(environment))
+
+
+async def measure(sites: Sequence[str] | None, slots: int, count: int) -> dict[str, Any]:
+    task_set = tasks(sites)
+    mixed = task_set.local("train")
+    reading = [task for task in mixed if task.template.kind in ("information", "navigation")][: count // 2]
+    writing = [task for task in mixed if task.template.kind == "change"][: count - len(reading)]
+    todo = [task for pair in zip(reading, writing, strict=False) for task in pair]
+    pool = task_set.pool(slots)
+    warm, phases = Phases(), Phases()
+
+    async def work(queue: Iterator[LocalTask], into: Phases) -> list[float]:
+        return [await episode(pool, task, into) for task in queue]
+
+    try:
+        await asyncio.gather(*(work(iter(reading[i : i + 1]), warm) for i in range(slots)))
+        queue = iter(todo)
+        started = time.perf_counter()
+        rewards = await asyncio.gather(*(work(queue, phases) for _ in range(slots)))
+        seconds = time.perf_counter() - started
+    finally:
+        await pool.close()
+    scripted = sum(sum(some) for some in rewards)
+    return {
+        "slots": slots,
+        "episodes": len(todo),
+        "scripts_that_scored": scripted,
+        "scripts": len(writing),
+        "episodes_a_minute": 60 * len(todo) / seconds,
+        "phases": phases.summary(),
+    }
+
+
+async def copies(sites: Sequence[str] | None, rounds: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of restoring and saving each site that keeps state."""
+    started = time.perf_counter()
+    arena = await Arena.start(sites, slots=1, seed=0)
+    found: dict[str, dict[str, float]] = {"all": {"start_s": time.perf_counter() - started}}
+    try:
+        for site in arena.changeable():
+            phases = Phases()
+            for _ in range(rounds):
+                await phases.run("restore", arena.restore(0, [site]))
+                await phases.run("snapshot", arena.snapshot(site, 0, "benchmark"))
+            found[site] = {phase: values["median_ms"] for phase, values in phases.summary().items()}
+    finally:
+        await arena.close()
+    return found
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", type=int, default=48, help="episodes for each number of slots")
+    parser.add_argument("--slots", default="1,4,8", help="how many at once, e.g. 1,4,8")
+    parser.add_argument("--sites", nargs="*", help="left out: all that run here")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    found["copies"] = await copies(options.sites, 10)
+    found["runs"] = [
+        await measure(options.sites, int(slots), options.tasks) for slots in options.slots.split(",")
+    ]
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(f"{found['cores']} cores, load {found['load']:.1f}")
+    print(f"starting all sites: {found['copies'].pop('all')['start_s']:.1f} s")
+    for site, times in found["copies"].items():
+        print(f"  {site:<16} restore {times['restore']:6.1f} ms   snapshot {times['snapshot']:6.1f} ms")
+    for run in found["runs"]:
+        print(
+            f"{run['slots']} at once: {run['episodes_a_minute']:.1f} episodes a minute"
+            f" ({run['scripts_that_scored']:.0f} of {run['scripts']} scripts scored)"
+        )
+        for phase, row in run["phases"].items():
+            print(
+                f"  {phase:<8} n={row['n']:<4} median {row['median_ms']:7.1f} ms   p95 {row['p95_ms']:7.1f} ms"
+                f"   {100 * row['share']:4.1f} %"
+            )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
