@@ -26,6 +26,7 @@ docs: $(VENV)/.ready ## Write the generated pages: docs/schema.md, docs/cli.md, 
 
 setup: $(VENV)/.ready
 	@$(BIN)/python -m webarena.install
+	@$(BIN)/python -m webarena.sites.install || echo "(tests and tasks of the wikipedia site are left out)"
 	@$(BIN)/python -m coevo.engine.models
 
 $(VENV)/.ready: pyproject.toml

@@ -30,7 +30,7 @@ from webarena.sites.shopping.pictures import draw, picture_name
 
 SEED = 3
 SITES = {name: load_site(name) for name in ("shopping", "shopping_admin")}
-SAMPLE = (1002, 1008, 1012, 1027, 1102, 1110, 1121, 1129)
+SAMPLE = (1002, 1008, 1012, 1027, 1102, 1121)
 """Templates of every kind and level whose first instance is solved here; `coevo webarena solve` does them all."""
 
 
@@ -236,9 +236,9 @@ async def test_who_only_looks_changes_nothing(running: Running) -> None:
         "/accounts/addresses/2/default_for_shipping/",
     ]
     for path in paths:
-        response = await page.goto(url + path)
+        response = await page.request.get(url + path)
         assert response.status == 200, path
-    assert await page.get_by_role("button", name="Confirm").count() == 1
+    assert "Confirm" in await response.text()
     assert (await server.ask("restore", slot=0))["files"] == 0
     await page.goto(url + paths[-1])
     await page.get_by_role("button", name="Confirm").click()

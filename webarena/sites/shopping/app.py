@@ -43,18 +43,28 @@ def load(site: str) -> Any:
     if _application is None:
         import oscar
         from django.core.handlers.wsgi import WSGIHandler
-        from django.urls import get_resolver
+        from django.urls import get_resolver, reverse
         from whitenoise import WhiteNoise
 
         logging.getLogger("django").setLevel(logging.ERROR)
         logging.getLogger("oscar").setLevel(logging.ERROR)
         application = WhiteNoise(WSGIHandler(), max_age=86_400)
         application.add_files(Path(oscar.__file__).parent / "static", prefix="static/")
-        get_resolver().url_patterns  # noqa: B018 (imports all views)
+        _compile_urls(get_resolver())
+        reverse("search:search")
         _parse_templates(Path(oscar.__file__).parent / "templates")
+        _mend_tables()
         _warm_locale()
         _application = application
     return _application
+
+
+def _compile_urls(resolver: Any) -> None:
+    """Imports all views and prepares addresses for both directions, which Django leaves to the first requests."""
+    for pattern in resolver.url_patterns:
+        _ = pattern.pattern.regex
+        if hasattr(pattern, "url_patterns"):
+            _compile_urls(pattern)
 
 
 def _parse_templates(folder: Path) -> None:
@@ -68,6 +78,14 @@ def _parse_templates(folder: Path) -> None:
                 get_template(name)
             except TemplateSyntaxError:
                 continue  # for an add-on that is not installed
+
+
+def _mend_tables() -> None:
+    """Oscar offers to sort some tables by their check boxes, and then fails."""
+    from oscar.apps.dashboard.catalogue.tables import CategoryTable, ProductTable
+
+    for table in (CategoryTable, ProductTable):
+        table.base_columns["checkbox"].orderable = False
 
 
 def _warm_locale() -> None:

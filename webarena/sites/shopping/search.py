@@ -74,10 +74,9 @@ class Backend(BaseSearchBackend):  # type: ignore[misc]
         for field in reversed(options.get("sort_by") or ()):
             self._sort(rows, field)
         first, last = options.get("start_offset") or 0, options.get("end_offset")
-        found: dict[str, Any] = {
-            "results": self._results(rows[first:last], options.get("result_class")),
-            "hits": len(rows),
-        }
+        # Without an end Haystack only counts; a page of results has one.
+        page = [] if last is None else self._results(rows[first:last], options.get("result_class"))
+        found: dict[str, Any] = {"results": page, "hits": len(rows)}
         if options.get("facets") or options.get("query_facets"):
             found["facets"] = self._facets(rows, options)
         return found

@@ -54,5 +54,5 @@ async def open_account_page(page: Page, name: str) -> None:
 
 async def add_to_cart(page: Page) -> None:
     """On the page of a product."""
-    await page.get_by_role("button", name="Add to cart").click()
+    await page.get_by_role("button", name="Add to cart").first.click()
     await page.get_by_text("has been added to your cart").wait_for()

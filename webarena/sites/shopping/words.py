@@ -297,7 +297,7 @@ DEPARTMENTS = (
     ),
     Department(
         "Stationery",
-        "Stationery",
+        "Paper goods",
         "Paper, ink and tidy desks.",
         (
             Shelf(
@@ -371,7 +371,7 @@ DEPARTMENTS = (
     ),
     Department(
         "Clothing",
-        "Clothing",
+        "Apparel",
         "Warm, plain and made to last.",
         (
             Shelf(
