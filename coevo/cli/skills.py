@@ -102,7 +102,7 @@ def export_version(version: str, directory: Path, database: str) -> None:
     \b
     coevo skills export miniwob-1 ./skills-out
     """
-    from coevo.skill import SkillDocument
+    from coevo.loop.skills import document_of
     from coevo.skill import export as export_document
 
     with open_store(database) as store:
@@ -113,7 +113,7 @@ def export_version(version: str, directory: Path, database: str) -> None:
                 "SELECT content_hash FROM skill_versions WHERE skill = ?", (row["skill"],)
             )
         ]
-    document = SkillDocument.parse(row["text"])
+    document = document_of(row)
     stamps: dict[str, Any] = {"version": row["id"]} | ({"run": row["run"]} if row["run"] else {})
     written = export_document(document.stamped(**stamps), directory, known=known)
     console().print(f"wrote {written}", highlight=False)

@@ -16,6 +16,7 @@ from coevo.loop.evaluate import evaluation_slots, final_arms, measure
 from coevo.loop.resources import Resources, load_agent, load_model, load_task_set
 from coevo.loop.rows import applied_steps, generations_done
 from coevo.loop.run import experiment_of, open_context
+from coevo.loop.skills import document_of
 from coevo.loop.stop import StopSignal
 from coevo.loop.weights import Weights
 from coevo.progress import Progress
@@ -180,13 +181,13 @@ def rollback_skill(
 def seed_document(store: Store, run: str) -> SkillDocument:
     """The seed skill of a run, as it was. Raises StoreError for a run that never began."""
     rows = store.query(
-        "SELECT v.text FROM runs r JOIN skill_versions v ON v.id = json_extract(r.provenance, '$.seed_skill')"
+        "SELECT v.text, v.files FROM runs r JOIN skill_versions v ON v.id = json_extract(r.provenance, '$.seed_skill')"
         " WHERE r.id = ?",
         (run,),
     )
     if not rows:
         raise StoreError(f"run {run} stopped before it began", hint="continue it with `coevo run`")
-    return SkillDocument.parse(rows[0]["text"])
+    return document_of(rows[0])
 
 
 async def _engine(given: Engine | None, experiment: Experiment) -> Engine:

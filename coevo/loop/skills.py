@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 def now() -> str:
     """UTC, ISO 8601, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def document_of(row: Mapping[str, Any]) -> SkillDocument:
+    """The document in a row of `skill_versions`."""
+    return SkillDocument.parse(row["text"], references=json.loads(row["files"] or "{}"))
 
 
 def budgets(table: SkillTable) -> Budgets:
@@ -77,6 +83,7 @@ class SkillLedger:
                         "status": "seed",
                         "author": "person",
                         "text": document.render(),
+                        "files": dict(document.references) or None,
                         "content_hash": document.content_hash,
                         "created_at": now(),
                     },
@@ -99,7 +106,7 @@ class SkillLedger:
             row = self._row(version)
             if row is None:
                 raise SkillError(f"skill version {version} is not in the database")
-            self._documents[version] = SkillDocument.parse(row["text"])
+            self._documents[version] = document_of(row)
         return self._documents[version]
 
     def body(self, version: str) -> str:
@@ -183,6 +190,7 @@ class SkillLedger:
                         "status": "proposed",
                         "author": author,
                         "text": proposal.document.render(),
+                        "files": dict(proposal.document.references) or None,
                         "content_hash": proposal.document.content_hash,
                         "run": self._run,
                         "generation": generation,

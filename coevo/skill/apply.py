@@ -7,14 +7,15 @@ valid and within its budgets. An edit that does not match is reported, never app
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from coevo.skill.document import Budgets, Section, SkillDocument
 from coevo.skill.edits import Op, ProposedEdit, defects, fold
 from coevo.skill.merge import combine
 
-_ORDER = {Op.DELETE: 0, Op.REPLACE: 1, Op.ADD: 2}
+_ORDER = {Op.DELETE: 0, Op.REPLACE: 1, Op.MOVE: 2, Op.ADD: 3}
+POINTERS = "References"
 
 
 class EditStatus(StrEnum):
@@ -52,7 +53,7 @@ class ApplyResult:
 def apply_edits(
     document: SkillDocument, edits: Iterable[ProposedEdit], budgets: Budgets | None = None
 ) -> ApplyResult:
-    """Apply `edits` to `document`: deletions, then replacements, then additions, the best supported first.
+    """Apply `edits` to `document`: deletions, then replacements, moves and additions, the best supported first.
 
     A document that already exceeds `budgets` only takes edits that make it no longer.
     """
@@ -103,14 +104,38 @@ def _apply(
                 EditStatus.NOT_FOUND,
                 reason if index is not None else f"no section {edit.section!r}",
             )
-        new = "" if edit.op is Op.DELETE or _find(text, _block(edit)) else _block(edit)
+        gone = edit.op in (Op.DELETE, Op.MOVE)
+        new = "" if gone or _find(text, _block(edit)) else _block(edit)
         changed = _splice(text, places[0], len(_lines(edit.target)), new)
     candidate = document.with_sections(_place(sections, index, edit.section, changed))
+    if edit.op is Op.MOVE:
+        candidate = _moved(candidate, edit)
     if (excess := budgets.excess(candidate.body)) and not _shorter(candidate.body, document.body, budgets):
         return document, EditStatus.OVER_BUDGET, excess
     if candidate.problems():
         return document, EditStatus.REFUSED, "; ".join(candidate.problems())
     return candidate, EditStatus.APPLIED, ""
+
+
+def pointer(path: str) -> str:
+    """The line of the body that leads to a reference file."""
+    title = path.removeprefix("references/").removesuffix(".md").replace("-", " ")
+    return f"- [{title[:1].upper()}{title[1:]}]({path})"
+
+
+def _moved(document: SkillDocument, edit: ProposedEdit) -> SkillDocument:
+    """The block of a move at the end of its reference file, and a line in the body that leads there."""
+    block = "\n".join(_lines(edit.target))
+    known = document.references.get(edit.text, "")
+    if not _find(known, block):
+        known = _append(known, block)
+    document = replace(document, references={**document.references, edit.text: known})
+    sections = list(document.sections)
+    index = next((i for i, section in enumerate(sections) if _is(section, POINTERS)), None)
+    text = sections[index].text if index is not None else ""
+    if _find(text, pointer(edit.text)):
+        return document
+    return document.with_sections(_place(sections, index, POINTERS, _append(text, pointer(edit.text))))
 
 
 def _opposite(edit: ProposedEdit, edits: list[ProposedEdit]) -> ProposedEdit | None:

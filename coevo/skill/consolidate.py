@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coevo.skill.author import side_by_side
-from coevo.skill.edits import ProposedEdit, defects, fold, union
+from coevo.skill.edits import Op, ProposedEdit, defects, fold, union
 from coevo.skill.merge import combine
 from coevo.skill.replies import read_merge
 
@@ -94,7 +94,7 @@ def _unite(members: Sequence[ProposedEdit], text: str, calls: tuple[str, ...]) -
         return None
     united = replace(
         first,
-        text=text if first.text else "",
+        text=text if first.op in (Op.ADD, Op.REPLACE) else first.text,
         evidence=union(item for member in members for item in member.evidence),
         score=max(member.score for member in members),
         reason=f"{len(members)} proposals agree; {first.reason}",
@@ -108,5 +108,6 @@ def _shown(edit: ProposedEdit) -> str:
         "add": f"add: {edit.text}",
         "replace": f"replace {edit.target!r} by: {edit.text}",
         "delete": f"delete: {edit.target}",
+        "move": f"move to {edit.text}: {edit.target}",
     }
     return f"[{edit.section}; {edit.support} tasks] {what[edit.op.value]}"

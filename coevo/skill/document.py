@@ -28,8 +28,13 @@ KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
+MAX_REFERENCES = 8
+MAX_REFERENCE_LINES = 300
 STAMP = "coevo-"
 """Prefix of the `metadata` keys that coevo writes on export; they are not part of a version's content."""
+
+REFERENCE = re.compile(r"references/[a-z0-9][a-z0-9-]*\.md")
+"""Where a document may keep what is not needed in every prompt; nothing else is ever written beside `SKILL.md`."""
 
 _PART = ".coevo-"  # a file being written; one is left behind when the process dies
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
@@ -93,9 +98,13 @@ class SkillDocument:
     compatibility: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     allowed_tools: str = ""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """Text of further files by path (`references/NAME.md`), read on demand; agents get the body alone."""
 
     @classmethod
-    def parse(cls, text: str, *, directory: str | None = None) -> SkillDocument:
+    def parse(
+        cls, text: str, *, directory: str | None = None, references: Mapping[str, str] | None = None
+    ) -> SkillDocument:
         """Read the text of a `SKILL.md`. `directory` is the name of its directory, when there is one.
 
         Raises SkillError naming every rule that is broken.
@@ -124,6 +133,7 @@ class SkillDocument:
             compatibility=values["compatibility"].strip(),
             metadata=dict(metadata),
             allowed_tools=values["allowed-tools"].strip(),
+            references={path: _trim(content) for path, content in (references or {}).items()},
         )
         document.validate(directory=directory)
         return document
@@ -141,7 +151,7 @@ class SkillDocument:
             raise SkillError(
                 f"cannot read {path}: {error}", hint="SKILL.md must be readable UTF-8 text"
             ) from error
-        return cls.parse(text, directory=path.resolve().parent.name)
+        return cls.parse(text, directory=path.resolve().parent.name, references=_read_references(path.parent))
 
     def problems(self, *, directory: str | None = None, budgets: Budgets | None = None) -> list[str]:
         """Every rule of the specification (and of `budgets`) this document breaks."""
@@ -161,6 +171,7 @@ class SkillDocument:
         texts = (self.name, self.description, self.body, self.license, self.compatibility, self.allowed_tools)
         if any(unprintable(text) for text in (*texts, *map(str, (*self.metadata, *self.metadata.values())))):
             found.append("control characters are not text")
+        found += _reference_problems(self.references)
         if budgets is not None and (excess := budgets.excess(self.body)):
             found.append(f"body is too long: {excess}")
         return found
@@ -210,14 +221,17 @@ class SkillDocument:
     def content_hash(self) -> str:
         """Identity of the content, 32 hex digits; stamps (see `stamped`) do not change it."""
         own = {key: value for key, value in self.metadata.items() if not key.startswith(STAMP)}
-        return hashlib.blake2b(replace(self, metadata=own).render().encode(), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(replace(self, metadata=own).render().encode(), digest_size=16)
+        for path, text in sorted(self.references.items()):
+            digest.update(f"\x1f{path}\x1f{text}".encode())
+        return digest.hexdigest()
 
 
 def export(document: SkillDocument, parent: str | Path, *, known: Collection[str] = ()) -> Path:
     """Write `document` to `<parent>/<name>/SKILL.md` and return that directory.
 
-    An existing directory is only written to when it holds nothing but a `SKILL.md` whose content hash is in `known`
-    (or is that of `document`): whatever else is there was written by somebody, and would be lost. Raises SkillError.
+    An existing directory is only written to when it holds nothing but a skill whose content hash is in `known` (or is that
+    of `document`): whatever else is there was written by somebody, and would be lost. Raises SkillError.
     """
     document.validate()
     directory = Path(parent) / document.name
@@ -228,7 +242,7 @@ def export(document: SkillDocument, parent: str | Path, *, known: Collection[str
         foreign = sorted(
             entry.name
             for entry in directory.iterdir()
-            if entry.name != FILE_NAME and not entry.name.startswith(_PART)
+            if entry.name != FILE_NAME and not entry.name.startswith(_PART) and not _is_references(entry)
         )
         if foreign:
             raise SkillError(
@@ -241,7 +255,11 @@ def export(document: SkillDocument, parent: str | Path, *, known: Collection[str
             raise SkillError(
                 f"{path} is not a version coevo knows; it was edited or written elsewhere", hint=hint
             )
+    for name, text in document.references.items():
+        _write(directory / name, text + "\n")
     _write(directory / FILE_NAME, document.render())
+    for name in _read_references(directory).keys() - document.references.keys():
+        (directory / name).unlink()
     return directory
 
 
@@ -364,6 +382,43 @@ def _trim(text: str) -> str:
 
 def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+def _read_references(directory: Path) -> dict[str, str]:
+    """The reference files of a skill directory that are text; what else lies there is not part of the document."""
+    found = {}
+    for path in sorted((directory / "references").glob("*.md")):
+        name = f"references/{path.name}"
+        if REFERENCE.fullmatch(name) and path.is_file() and not path.is_symlink():
+            try:
+                found[name] = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+    return found
+
+
+def _is_references(entry: Path) -> bool:
+    """Whether a directory holds nothing but reference files."""
+    return (
+        entry.name == "references"
+        and entry.is_dir()
+        and not entry.is_symlink()
+        and {f"references/{inner.name}" for inner in entry.iterdir()} == _read_references(entry.parent).keys()
+    )
+
+
+def _reference_problems(references: Mapping[str, str]) -> list[str]:
+    found = []
+    if len(references) > MAX_REFERENCES:
+        found.append(f"{len(references)} reference files, {MAX_REFERENCES} allowed")
+    for path, text in references.items():
+        if not REFERENCE.fullmatch(path):
+            found.append(f"{path!r} is no reference file; they are called references/NAME.md")
+        if unprintable(text):
+            found.append(f"control characters in {path}")
+        if len(text.splitlines()) > MAX_REFERENCE_LINES:
+            found.append(f"{path} has {len(text.splitlines())} lines, {MAX_REFERENCE_LINES} allowed")
+    return found
 
 
 def _known(path: Path, hashes: set[str]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from coevo.skill.document import open_fence, outline, unprintable
+from coevo.skill.document import REFERENCE, open_fence, outline, unprintable
 
 RULES = "Rules"
 EXAMPLES = "Examples"
@@ -26,11 +26,13 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:-{3,}|={3,})\s*$")
 
 
 class Op(StrEnum):
-    """What an edit does to a section: add a block at its end, replace an existing block, or delete one."""
+    """What an edit does to a section: add a block at its end, replace an existing block, delete one, or move one to a
+    reference file, which is not in every prompt."""
 
     ADD = "add"
     REPLACE = "replace"
     DELETE = "delete"
+    MOVE = "move"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +47,8 @@ class Evidence:
 class ProposedEdit:
     """One change to one section.
 
-    `text` is the new block (add, replace), `target` the exact lines it concerns (replace, delete). A rule is a single
+    `text` is the new block (add, replace) or the reference file (move), `target` the exact lines it concerns (replace, delete,
+    move). A rule is a single
     paragraph that states something in general; an example is a block copied from an episode. `topic` names the
     question an edit answers: two different edits of a section with the same topic contradict each other. `score` is
     the analyst's own measure of worth (larger is better), `scope` the task group an example comes from, `calls` the keys of
@@ -107,6 +110,8 @@ def defects(edit: ProposedEdit) -> list[str]:
         found.append("an added block has no target")
     if edit.op is Op.DELETE and edit.text:
         found.append("a deletion has no text")
+    if edit.op is Op.MOVE and not REFERENCE.fullmatch(edit.text):
+        found.append("a block moves to references/NAME.md (lower-case letters, digits, hyphens)")
     if _bad_heading(edit.section):
         found.append("the section must be a heading of at most 80 characters, without '#'")
     if unprintable(edit.text) or unprintable(edit.target) or unprintable(edit.section):

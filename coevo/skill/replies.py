@@ -24,10 +24,11 @@ LONGEST_RULE = 400
 class _Edit(BaseModel):
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
-    op: Literal["add", "replace", "delete"]
+    op: Literal["add", "replace", "delete", "move"]
     section: str = Field(RULES, max_length=80)
     text: str = Field("", max_length=LONGEST_RULE)
     target: str = Field("", max_length=4 * LONGEST_RULE)
+    file: str = Field("", max_length=80)
     why: str = Field("", max_length=1000)
 
 
@@ -63,7 +64,7 @@ def read_edits(reply: str, *, most: int = 3) -> list[ProposedEdit]:
         edit = ProposedEdit(
             Op(item.op),
             item.section.strip("# ") or RULES,
-            "" if item.op == "delete" else _one_line(item.text),
+            {"delete": "", "move": item.file}.get(item.op, _one_line(item.text)),
             target="" if item.op == "add" else item.target,
             reason=" ".join(item.why.split()),
         )

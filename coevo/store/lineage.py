@@ -67,7 +67,9 @@ def blame(store: Store, version: str) -> list[BlamedLine]:
         source = chain[age]
         if source["id"] not in origins:
             origins[source["id"]] = _origins(store, source)
-        blamed.append(BlamedLine(line, source["id"], origins[source["id"]].get(line.strip()), number))
+        known = origins[source["id"]]
+        link = line[line.rfind("(") :] if line.startswith("- [") else ""
+        blamed.append(BlamedLine(line, source["id"], known.get(line.strip()) or known.get(link), number))
     return blamed
 
 
@@ -96,6 +98,9 @@ def _origins(store: Store, version: dict[str, Any]) -> dict[str, Origin]:
             tuple(episodes),
             tuple(row["call"] for row in calls),
         )
+        if edit["op"] == "move":
+            found[f"({edit['text']})"] = origin
+            continue
         for line in edit["text"].splitlines():
             if line.strip():
                 found.setdefault(line.strip(), origin)

@@ -386,3 +386,9 @@ CREATE TABLE edit_calls (
 ) WITHOUT ROWID;
 """,
     )
+
+
+@MIGRATIONS()
+def m005_references(db: Database) -> None:
+    """Reference files of a skill."""
+    _execute(db, "ALTER TABLE skill_versions ADD COLUMN files TEXT;\n")

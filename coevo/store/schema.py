@@ -217,6 +217,7 @@ TABLES: dict[str, TableDoc] = {
             "gain_lower": "Lower end of its confidence interval.",
             "gain_upper": "Upper end of its confidence interval.",
             "pairs": "Pairs of episodes compared.",
+            "files": "JSON: text of its reference files by path; null if it has none.",
         },
     ),
     "edits": TableDoc(
