@@ -15,8 +15,8 @@ SITE = "shopping_admin"
 async def open_menu(page: Page, menu: str, entry: str) -> None:
     """An entry of the bar at the top of every page of the dashboard."""
     await page.get_by_role("button", name=menu, exact=True).click()
-    await page.locator(".dropdown-menu.show").get_by_role("link", name=entry, exact=True).click()
-    await page.get_by_role("navigation", name="breadcrumb").get_by_text(entry).wait_for()
+    async with page.expect_navigation():
+        await page.locator(".dropdown-menu.show").get_by_role("link", name=entry, exact=True).click()
 
 
 async def open_product(page: Page, title: str) -> None:
