@@ -129,9 +129,8 @@ async def test_what_breaks_is_tried_again_and_never_a_zero(
     with closing(Store.open(tmp_path / "runs.sqlite", readonly=True)) as store:
         rows = store.query("SELECT * FROM episodes")
     invalid = [row for row in rows if row["outcome"] == "invalid"]
-    assert {row["category"] for row in invalid} == {"world_error"}
+    assert {row["category"] for row in invalid} == {"world_error"}, "none was broken, or not by the world"
     assert all(row["reward"] is None for row in invalid)
-    assert any("Chromium" in row["error"] or "closed" in row["error"] for row in invalid)
     assert len(
         {(r["phase"], r["member"], r["task"], r["seed"]) for r in rows if r["outcome"] != "invalid"}
     ) == len({(r["phase"], r["member"], r["task"], r["seed"]) for r in rows}), (

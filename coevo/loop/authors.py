@@ -23,6 +23,9 @@ Generate = Callable[["Request"], Awaitable["Completion"]]
 MakeAnalyst = Callable[[CallLog, Generate], Analyst]
 """Makes the analyst of a run: from the log of its author's calls, and the unperturbed policy as a possible author."""
 
+MakeAuthor = Callable[[CallLog, Generate], Author]
+"""Makes an author from the same two."""
+
 POLICY = "policy"
 
 
@@ -35,14 +38,9 @@ def load_analyst(experiment: Experiment) -> MakeAnalyst:
     if name == "miner":
         return lambda log, generate: MinerAnalyst()
     if name == "llm":
-        make = None if table.model == POLICY else _chat_model(table)
+        make_author = load_author(table)
         return lambda log, generate: LlmAnalyst(
-            Author(
-                make or _policy(table, generate),
-                name=f"{table.model} T={table.temperature:g} n={table.max_tokens}",
-                log=log,
-                limits=_limits(table),
-            ),
+            make_author(log, generate),
             roles=table.reads,
             examples=experiment.skill.examples > 0,
             max_tokens=table.transcript_tokens,
@@ -61,6 +59,17 @@ def load_analyst(experiment: Experiment) -> MakeAnalyst:
             hint="an analyst has a name and the method analyse(skill, selection)",
         )
     return lambda log, generate: analyst
+
+
+def load_author(table: AuthorTable) -> MakeAuthor:
+    """How to make the author that `table` names. Raises ConfigError for a provider or model that is not there."""
+    make = None if table.model == POLICY else _chat_model(table)
+    return lambda log, generate: Author(
+        make or _policy(table, generate),
+        name=f"{table.model} T={table.temperature:g} n={table.max_tokens}",
+        log=log,
+        limits=_limits(table),
+    )
 
 
 class StoredCalls:

@@ -20,12 +20,19 @@ Rewards = dict[tuple[str, int], float | None]
 
 
 async def compare(
-    context: LoopContext, generation: int, slots: Sequence[Slot], current: str, candidates: Sequence[str]
+    context: LoopContext,
+    generation: int | None,
+    slots: Sequence[Slot],
+    current: str,
+    candidates: Sequence[str],
+    *,
+    suffix: str = "",
 ) -> tuple[dict[str, GateDecision], dict[str, Rewards]]:
     """The decision on each candidate, and the rewards of every version by (task, seed).
 
     Current version and candidates face the same slots with the centre weights. The slots run in batches; after each one
-    `decide_early` drops the candidates whose verdict is clear, and when none is left the rest is not run.
+    `decide_early` drops the candidates whose verdict is clear, and when none is left the rest is not run. `suffix` is
+    appended to the arms' labels: without a generation it has to tell the weights apart.
     """
     batch = max(_SMALLEST_BATCH, -(-len(slots) // _BATCHES))
     rows: list[EpisodeRow] = []
@@ -37,7 +44,7 @@ async def compare(
             spec
             for version in versions
             for spec in context.specs(
-                "gate", generation, slots[start : start + batch], skill_version=version, arm=version
+                "gate", generation, slots[start : start + batch], skill_version=version, arm=version + suffix
             )
         ]
         if not context.rollouts.complete(specs):
@@ -48,12 +55,16 @@ async def compare(
         rows += found.values()
         last = start + batch >= len(slots)
         for candidate in open_ones:
-            decision = _decide(context, slots, rows, current, candidate, len(candidates), last)
+            decision = _decide(
+                context, slots, rows, current + suffix, candidate + suffix, len(candidates), last
+            )
             if decision.verdict is not Verdict.CONTINUE:
                 decisions[candidate] = decision
         if len(decisions) == len(candidates):
             break
-    return decisions, {version: rewards_by_slot(rows, version) for version in (current, *candidates)}
+    return decisions, {
+        version: rewards_by_slot(rows, version + suffix) for version in (current, *candidates)
+    }
 
 
 def _decide(

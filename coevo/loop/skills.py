@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from coevo.skill import GateDecision
     from coevo.store import Store
 
+Pair = tuple[str, int, float | None, float | None]
+"""(task, seed, reward of the current version, reward of the candidate)."""
+
 
 def now() -> str:
     """UTC, ISO 8601, to the millisecond."""
@@ -180,27 +183,58 @@ class SkillLedger:
             for index, proposal in enumerate(found.proposals[:candidates]):
                 version = f"{self._run}.g{generation}" + (f".{index}" if index else "")
                 versions.append(version)
-                self._documents[version] = proposal.document
-                self._store.put(
-                    "skill_versions",
-                    {
-                        "id": version,
-                        "skill": self._seed.name,
-                        "parent": parent,
-                        "status": "proposed",
-                        "author": author,
-                        "text": proposal.document.render(),
-                        "files": dict(proposal.document.references) or None,
-                        "content_hash": proposal.document.content_hash,
-                        "run": self._run,
-                        "generation": generation,
-                        "created_at": now(),
-                        "reason": proposal.reason,
-                    },
-                )
-                self._put_edits(version, proposal, author)
+                self._put_version(version, parent, proposal, author, generation)
         await self._store.flush()
         return versions
+
+    async def propose(self, version: str, parent: str, proposal: Proposal, author: str) -> None:
+        """Store a candidate from outside the run's own rhythm, unless it is there: no generation ever takes it up."""
+        self._documents[version] = proposal.document
+        if self._row(version) is None:
+            with self._store.group():
+                self._put_version(version, parent, proposal, author, None)
+            await self._store.flush()
+
+    async def set_aside(self, reasons: Mapping[str, str]) -> None:
+        """Mark versions as rejected that their author dropped before any gate, unless a gate has decided on them."""
+        with self._store.group():
+            for version, reason in reasons.items():
+                row = self._row(version)
+                if row is not None and row["pairs"] is None:
+                    self._store.update("skill_versions", version, {"status": "rejected", "reason": reason})
+        await self._store.flush()
+
+    async def judge(
+        self, version: str, against: str, decision: GateDecision, reason: str, pairs: Sequence[Pair]
+    ) -> None:
+        """Store the verdict on a candidate of `propose`. One that passes stays proposed: the run goes on as it was."""
+        status = "proposed" if decision.accepted else "rejected"
+        with self._store.group():
+            self._put_verdict(version, status, decision, reason, against, None, pairs)
+        await self._store.flush()
+
+    def _put_version(
+        self, version: str, parent: str, proposal: Proposal, author: str, generation: int | None
+    ) -> None:
+        self._documents[version] = proposal.document
+        self._store.put(
+            "skill_versions",
+            {
+                "id": version,
+                "skill": self._seed.name,
+                "parent": parent,
+                "status": "proposed",
+                "author": author,
+                "text": proposal.document.render(),
+                "files": dict(proposal.document.references) or None,
+                "content_hash": proposal.document.content_hash,
+                "run": self._run,
+                "generation": generation,
+                "created_at": now(),
+                "reason": proposal.reason,
+            },
+        )
+        self._put_edits(version, proposal, author)
 
     def _put_edits(self, version: str, proposal: Proposal, author: str) -> None:
         for number, applied in enumerate(proposal.edits):
@@ -233,44 +267,56 @@ class SkillLedger:
         current: str,
         accepted: str | None,
         decisions: Mapping[str, tuple[GateDecision, str]],
-        pairs: Mapping[str, Sequence[tuple[str, int, float | None, float | None]]],
+        pairs: Mapping[str, Sequence[Pair]],
     ) -> None:
         """Store the verdicts on the candidates of a generation at once, with the pairs of rewards behind them.
 
-        `decisions` maps a candidate to the gate's decision and the reason to show; `pairs` to rows
-        (task, seed, reward of the current version, reward of the candidate).
+        `decisions` maps a candidate to the gate's decision and the reason to show.
         """
         with self._store.group():
             for version, (decision, reason) in decisions.items():
-                self._store.update(
-                    "skill_versions",
-                    version,
-                    {
-                        "status": "accepted" if version == accepted else "rejected",
-                        "reason": reason,
-                        "gain": decision.mean_difference,
-                        "gain_lower": decision.lower if math.isfinite(decision.lower) else None,
-                        "gain_upper": decision.upper if math.isfinite(decision.upper) else None,
-                        "pairs": decision.pairs,
-                    },
-                )
-                for task, seed, reward_current, reward_candidate in pairs[version]:
-                    self._store.put(
-                        "gate_results",
-                        {
-                            "skill_version": version,
-                            "against": current,
-                            "task": task,
-                            "seed": seed,
-                            "run": self._run,
-                            "generation": generation,
-                            "reward_current": reward_current,
-                            "reward_candidate": reward_candidate,
-                        },
-                    )
+                status = "accepted" if version == accepted else "rejected"
+                self._put_verdict(version, status, decision, reason, current, generation, pairs[version])
             if accepted:
                 self._store.update("skills", self._seed.name, {"current_version": accepted})
         await self._store.flush()
+
+    def _put_verdict(
+        self,
+        version: str,
+        status: str,
+        decision: GateDecision,
+        reason: str,
+        against: str,
+        generation: int | None,
+        pairs: Sequence[Pair],
+    ) -> None:
+        self._store.update(
+            "skill_versions",
+            version,
+            {
+                "status": status,
+                "reason": reason,
+                "gain": decision.mean_difference,
+                "gain_lower": decision.lower if math.isfinite(decision.lower) else None,
+                "gain_upper": decision.upper if math.isfinite(decision.upper) else None,
+                "pairs": decision.pairs,
+            },
+        )
+        for task, seed, reward_current, reward_candidate in pairs:
+            self._store.put(
+                "gate_results",
+                {
+                    "skill_version": version,
+                    "against": against,
+                    "task": task,
+                    "seed": seed,
+                    "run": self._run,
+                    "generation": generation,
+                    "reward_current": reward_current,
+                    "reward_candidate": reward_candidate,
+                },
+            )
 
     def _row(self, version: str) -> dict[str, Any] | None:
         rows = self._store.query("SELECT * FROM skill_versions WHERE id = ?", (version,))

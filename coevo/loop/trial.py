@@ -58,7 +58,7 @@ async def try_skill(
         run = queries.run(store, run_id)["id"]
         lock = RunLock.acquire(store.path, run)
         try:
-            async with _opened(store, run, progress, engine) as context:
+            async with opened(store, run, progress, engine) as context:
                 version = await context.skills.register(document)
                 against = context.skills.current(generations_done(store, run))
                 if version == against:
@@ -114,7 +114,7 @@ async def distil_run(
         lock = RunLock.acquire(store.path, run)
         policy = _LazyPolicy(store, run, engine)
         try:
-            experiment = _with_analyst(experiment_of(store, run), analyst, author)
+            experiment = with_analyst(experiment_of(store, run), analyst, author)
             make = load_analyst(experiment)
             policy.experiment = experiment
             ledger = SkillLedger(store, run, seed_document(store, run))
@@ -142,9 +142,10 @@ async def distil_run(
 
 
 @asynccontextmanager
-async def _opened(
+async def opened(
     store: Store, run: str, progress: Progress, engine: Engine | None
 ) -> AsyncIterator[LoopContext]:
+    """The run as the nodes of the loop see it, with its model loaded unless `engine` is given."""
     experiment = experiment_of(store, run)
     stop = StopSignal()
     resources = Resources(
@@ -197,7 +198,8 @@ class _LazyPolicy:
             await self._engine.close()
 
 
-def _with_analyst(experiment: Experiment, analyst: str | None, author: str | None) -> Experiment:
+def with_analyst(experiment: Experiment, analyst: str | None, author: str | None) -> Experiment:
+    """The experiment with another analyst, or an `llm` analyst with another author. Raises ConfigError."""
     data = experiment.model_dump()
     if analyst is not None:
         data["skill"]["analyst"] = analyst

@@ -10,7 +10,7 @@ from webarena.cli.fetch import fetch
 from webarena.cli.verified import verified
 
 
-@click.group()
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def webarena() -> None:
     """WebArena: its task files, the real sites, and a local arena to train on."""
 
