@@ -177,7 +177,7 @@ def test_the_task_set() -> None:
         ({"kinds": ["chat"]}, "there is no kind 'chat'"),
         ({"train": -1}, "train = -1: a split cannot"),
         ({"dialct": "webrl"}, "unknown option 'dialct' of the local arena"),
-        ({"dialect": "french"}, "no action dialect 'french'"),
+        ({"dialect": "french"}, "option dialect = 'french'"),
         ({"sites": "wikipedia", "kinds": ["change"]}, "no task has these sites, levels and kinds"),
     ],
 )

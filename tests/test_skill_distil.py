@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from skill_rows import PAGE, episode, named, propose
 
+from coevo.errors import SkillError
 from coevo.skill import (
     Budgets,
     EditStatus,
@@ -373,3 +374,15 @@ def test_task_literals_are_names_numbers_and_ids_but_not_interface_words() -> No
 )
 def test_rules_with_literals_are_recognised(rule: str, literal: str) -> None:
     assert leaked(rule, {"Wool Blanket", "Ada", "42", "No"}) == literal
+
+
+@pytest.mark.parametrize("garbage", ["garbage", None, 3, ProposedEdit(Op.ADD, 3, 4)])  # type: ignore[arg-type]
+async def test_an_analyst_that_returns_something_else_is_told_so(garbage: object) -> None:
+    class Garbage:
+        name = "garbage"
+
+        async def analyse(self, skill: SkillDocument, selection: Selection) -> list[ProposedEdit]:
+            return [garbage]  # type: ignore[list-item]
+
+    with pytest.raises(SkillError, match=r"the analyst 'garbage' raised TypeError: an (analyst|edit)"):
+        await distil(SEED, population("click [2]"), Garbage())

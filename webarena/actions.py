@@ -108,6 +108,7 @@ _MODIFIERS = {
     "meta": "Meta",
     "cmd": "Meta",
 }
+_LONGEST_ID = 9  # digits
 _PREFIX = re.compile(
     r"^(?:[-*>•]+\s+|\d+[.)]\s+)?(?:\**(?:(?:next\s+)?action|answer|output|response)\**\s*:\s*\**\s*)?", re.I
 )
@@ -333,7 +334,7 @@ def _target(tokens: Sequence[_Token], rest: str, verb: str) -> Target:
     if len(given) == 2 and {token.kind for token in given} == {"bracket", "quoted"}:
         bracket = next(token for token in given if token.kind == "bracket")
         if bracket.text.isdigit():  # a line copied from the page, "button 'Ok' [3]"
-            return Target(id=int(bracket.text))
+            return Target(id=element_id(bracket.text))
     if given:
         raise ParseError(f"{verb} takes one element, this names {len(given)}; {USAGE}")
     content = [word for word in words if word.lower() not in _FILLER]
@@ -349,7 +350,7 @@ def _role(words: Sequence[str]) -> str:
 
 def _as_target(token: _Token, role: str = "") -> Target:
     if token.kind == "bracket" and (number := re.fullmatch(r"(?:id\s*=?\s*)?#?(\d+)", token.text)):
-        return Target(id=int(number[1]))
+        return Target(id=element_id(number[1]))
     name = token.text.strip()
     if not name:
         raise ParseError(f"the name is empty; {USAGE}")
@@ -391,10 +392,17 @@ def _two_arguments(verb: Verb, tokens: Sequence[_Token], rest: str) -> Action:
     raise ParseError(f"{verb} needs a field and a text; {USAGE}")
 
 
+def element_id(digits: str) -> int:
+    """The id that `digits` write. Raises `ParseError` for a number no page can have."""
+    if len(digits) > _LONGEST_ID:
+        raise ParseError(f"there is no element [{digits[:_LONGEST_ID]}…]")
+    return int(digits)
+
+
 def _named(text: str) -> Target:
     """What an unquoted name means; a bare number may be a name or an id."""
     number = re.fullmatch(r"#?(\d+)", text)
-    return Target(name=text, id=int(number[1])) if number else Target(name=text)
+    return Target(name=text, id=element_id(number[1])) if number else Target(name=text)
 
 
 def _last_index(tokens: Sequence[_Token], token: _Token) -> int:

@@ -20,6 +20,7 @@ from webarena.fetch import NAMES, task_file
 from webarena.judge import make_judge
 from webarena.login import Logins, with_login
 from webarena.matching import DIALECTS
+from webarena.options import checked, typed
 from webarena.real import RESET_TIMEOUT_S, SHARING, RealWorlds, site_urls
 from webarena.splits import Splits, reference_split, template_split
 from webarena.web import WebPool, writes
@@ -121,6 +122,7 @@ class BenchmarkTasks:
         )
 
 
+@checked
 def tasks(
     files: str | Sequence[str] = "lite",
     *,
@@ -185,10 +187,7 @@ def _options(given: Mapping[str, Any]) -> Options:
                 f"unknown WebArena option {key!r}",
                 hint=f"did you mean {close[0]}?" if close else f"options: {', '.join(known)}",
             )
-    values = dict(given)
-    if "viewport" in values:
-        values["viewport"] = tuple(values["viewport"])
-    return Options(**values)
+    return typed(Options, given)
 
 
 def _splits(

@@ -124,6 +124,8 @@ def load_configs(path: str | Path) -> list[TaskConfig]:
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} is not JSON: brackets within brackets, too deep") from error
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from webarena import actions, webrl
-from webarena.actions import Action, ParseError, Target, find_key, resolve
+from webarena.actions import Action, ParseError, Target, element_id, find_key, resolve
 from webarena.observation import Element
 
 Name = Literal["coevo", "webarena", "webrl"]
@@ -135,7 +135,7 @@ def _arguments(verb: str, rest: str, pattern: str, usage: str, *, whole: bool = 
 
 
 def _by_id(number: str) -> Target:
-    return Target(id=int(number))
+    return Target(id=element_id(number))
 
 
 def write_webarena(action: Action, elements: Sequence[Element]) -> str:

@@ -18,6 +18,7 @@ from webarena.browser import Browser
 from webarena.environment import Options
 from webarena.evaluators import Evaluator
 from webarena.matching import Dialect
+from webarena.options import checked, typed
 from webarena.sites.tasks import SPLITS, LocalTask, local_tasks, to_config
 from webarena.standing import connect
 from webarena.web import WebPool
@@ -104,6 +105,7 @@ def in_turn(tasks: Sequence[LocalTask]) -> list[LocalTask]:
     return [task for *_, task in sorted(keyed, key=lambda entry: entry[:3])]
 
 
+@checked
 def tasks(
     sites: str | Sequence[str] | None = None,
     *,
@@ -138,8 +140,6 @@ def tasks(
                 f"unknown option {key!r} of the local arena",
                 hint=f"did you mean {close[0]}?" if close else f"options: {', '.join(known)}",
             )
-    if "viewport" in options:
-        options["viewport"] = tuple(options["viewport"])
     chosen = [
         task
         for task in local_tasks(seed)
@@ -147,7 +147,7 @@ def tasks(
     ]
     if not chosen:
         raise ConfigError("no task has these sites, levels and kinds")
-    return LocalTasks(chosen, counts, seed=seed, options=Options(**options))
+    return LocalTasks(chosen, counts, seed=seed, options=typed(Options, options))
 
 
 def _known(what: str, given: Sequence[Any], known: Sequence[Any]) -> None:

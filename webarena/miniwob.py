@@ -22,6 +22,7 @@ from webarena.actions import ParseError, canonical, parse
 from webarena.browser import Browser
 from webarena.executor import ActionFailed, perform
 from webarena.observation import INIT_SCRIPT, PageView, observe
+from webarena.options import checked, typed
 from webarena.pool import BrowserPool, Slot
 
 SPLITS = ("train", "dev", "test")
@@ -276,8 +277,9 @@ class MiniWoBTasks:
         )
 
 
+@checked
 def tasks(
-    names: Sequence[str] = (
+    names: str | Sequence[str] = (
         "click-test-2",
         "click-button",
         "click-link",
@@ -309,7 +311,7 @@ def tasks(
     for split, count in counts.items():
         if count < 0:
             raise ConfigError(f"{split} = {count}: a split cannot have fewer than 0 instances a task")
-    chosen = Options(**options)
+    chosen = typed(Options, options)
     if not 0 <= chosen.format_weight <= 1:
         raise ConfigError(f"format_weight = {chosen.format_weight} is not between 0 and 1")
     if chosen.max_turns is not None and chosen.max_turns < 1:

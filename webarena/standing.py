@@ -30,7 +30,22 @@ def read_record() -> dict[str, Any] | None:
         record: dict[str, Any] = json.loads(record_file().read_text())
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and record.get("sites") else None
+    return record if _is_record(record) else None
+
+
+def _is_record(record: Any) -> bool:
+    """Whether it has what `_write` writes: a file that somebody changed is as good as none."""
+    if not isinstance(record, dict) or not isinstance(record.get("root"), str):
+        return False
+    sites = record.get("sites")
+    return (
+        isinstance(sites, dict)
+        and bool(sites)
+        and all(
+            isinstance(site, dict) and isinstance(site.get("pid"), int) and "base" in site
+            for site in sites.values()
+        )
+    )
 
 
 def gone(record: dict[str, Any]) -> list[str]:

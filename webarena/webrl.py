@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webarena.actions import Action, ParseError, Target, Verb, find_key, resolve
+from webarena.actions import Action, ParseError, Target, Verb, element_id, find_key, resolve
 from webarena.observation import Element
 
 USAGE = (
@@ -200,8 +200,8 @@ def _element(named: str, given: Mapping[str, str]) -> Target:
         raise ParseError(f'{named} needs an element: the number in brackets, as in element="3"')
     number = re.fullmatch(r"\[?\s*(?:id\s*=\s*)?#?(\d+)\s*\]?", text.strip())
     if number is None:
-        raise ParseError(f'element is the number in brackets, as in element="3", not {text!r}')
-    return Target(id=int(number[1]))
+        raise ParseError(f'element is the number in brackets, as in element="3", not {text[:60]!r}')
+    return Target(id=element_id(number[1]))
 
 
 def write(action: Action, elements: Sequence[Element]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from coevo.cli import lineage as _lineage  # noqa: F401  these two add commands to `skills`
+from coevo.cli import gepa as _gepa  # noqa: F401  these three add commands to `skills`
+from coevo.cli import lineage as _lineage  # noqa: F401
 from coevo.cli import trials as _trials  # noqa: F401
 from coevo.cli.database import db
 from coevo.cli.experiment import check, init, run

@@ -166,4 +166,5 @@ def export(run_id: str, directory: Path, database: str) -> None:
 
     row: dict[str, Any] = asyncio.run(export_run(database, run_id, directory))
     click.echo(f"wrote {directory}: weights of {row['run']} after {row['weights_step']} updates")
-    click.echo(f'next: AutoModelForCausalLM.from_pretrained("{directory}")')
+    if (directory / "config.json").exists():
+        click.echo(f'next: AutoModelForCausalLM.from_pretrained("{directory}")')

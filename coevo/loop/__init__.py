@@ -2,6 +2,7 @@
 
 from coevo.loop.again import evaluate_run, export_run, rollback_skill
 from coevo.loop.context import LoopContext, LoopState
+from coevo.loop.gepa_bridge import GepaTrial, evolve_with_gepa
 from coevo.loop.graph import build_loop
 from coevo.loop.resources import Resources, open_resources
 from coevo.loop.run import RunResult, experiment_of, open_context, run_experiment
@@ -9,6 +10,7 @@ from coevo.loop.stop import RunStopped, StopSignal, run_async
 from coevo.loop.trial import distil_run, try_skill
 
 __all__ = [
+    "GepaTrial",
     "LoopContext",
     "LoopState",
     "Resources",
@@ -18,6 +20,7 @@ __all__ = [
     "build_loop",
     "distil_run",
     "evaluate_run",
+    "evolve_with_gepa",
     "experiment_of",
     "export_run",
     "open_context",

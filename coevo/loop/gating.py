@@ -62,9 +62,7 @@ async def compare(
                 decisions[candidate] = decision
         if len(decisions) == len(candidates):
             break
-    return decisions, {
-        version: rewards_by_slot(rows, version + suffix) for version in (current, *candidates)
-    }
+    return decisions, {version: rewards_by_slot(rows, version + suffix) for version in (current, *candidates)}
 
 
 def _decide(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import sqlite3
 from collections.abc import AsyncIterator
@@ -175,7 +176,9 @@ async def _execute(
     store: Store, run: str, experiment: Experiment, resources: Resources | None, progress: Progress
 ) -> RunResult:
     stop = StopSignal(
-        lambda: progress.note("stopping when running episodes are stored; Ctrl-C again stops at once")
+        lambda: progress.note(
+            "stopping when what is under way (episodes, calls of an author) is stored; Ctrl-C again stops at once"
+        )
     )
     progress.start(run, experiment.es.generations, generations_done(store, run))
     owned: Resources | None = None
@@ -198,9 +201,14 @@ async def _execute(
         raise
     except StoreError:
         raise
+    except BrokenPipeError:  # nobody reads what it prints any more, as after `| head`
+        await _end(store, run, "stopped", None)
+        raise
     except (sqlite3.Error, OSError) as error:
+        full = isinstance(error, sqlite3.Error) or error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise StoreError(
-            f"run {run} stopped: {error}", hint="free disk space and run the same command again: it continues"
+            f"run {run} stopped: {error}",
+            hint=f"{'free disk space and ' if full else ''}run the same command again: it continues",
         ) from error
     except Exception as error:
         if _began(store, run):

@@ -100,6 +100,8 @@ async def distil(
     selection = select(episodes, held_out=held_out)
     with explained(f"the analyst {analyst.name!r}", SkillError):
         proposed = list(await analyst.analyse(document, selection))
+        for edit in proposed:
+            _check_type(edit)
     return compose(
         document,
         selection,
@@ -110,6 +112,14 @@ async def distil(
         max_examples=max_examples,
         max_proposals=max_proposals,
     )
+
+
+def _check_type(edit: object) -> None:
+    if not isinstance(edit, ProposedEdit):
+        raise TypeError(f"an analyst returns ProposedEdits, not {type(edit).__name__}")
+    texts = (edit.section, edit.text, edit.target, edit.topic, edit.scope, edit.reason, edit.author)
+    if not isinstance(edit.op, Op) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"an edit has an Op and texts, unlike {edit!r:.200}")
 
 
 def compose(

@@ -85,7 +85,7 @@ TABLES: dict[str, TableDoc] = {
         {
             "id": "Id, a hash of what defines the episode: the same plan gives the same id.",
             "run": _RUN,
-            "phase": "`rollout`, `gate` or `eval`.",
+            "phase": "`rollout`, `gate`, `eval`, or `gepa` (GEPA trying its candidates on train tasks).",
             "generation": _GENERATION,
             "member": "Member of the population; null for the centre weights.",
             "arm": "Label of what is compared in `gate` and `eval`, e.g. `base+seed`.",
@@ -260,7 +260,7 @@ TABLES: dict[str, TableDoc] = {
         {
             "key": "Hash of the author and of everything it was told.",
             "attempt": "0, or the number of the retry after calls that failed.",
-            "purpose": "`contrast`, `error`, `success` or `merge`.",
+            "purpose": "`contrast`, `error`, `success`, `merge` or `gepa`.",
             "author": "The model.",
             "messages": "JSON: what it was told.",
             "reply": "What it answered.",

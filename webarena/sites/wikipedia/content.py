@@ -22,7 +22,34 @@ PROVINCES, TOWNS, MOUNTAINS, LAKES, RIVERS, PEOPLE, COMPANIES, BOOKS, FESTIVALS 
     21,
 )
 
-ONSETS = ["b", "br", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "kl", "l", "m", "n", "p", "pr", "r", "s", "sk", "st", "t", "tr", "v", "w", "z"]
+ONSETS = [
+    "b",
+    "br",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "kl",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pr",
+    "r",
+    "s",
+    "sk",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+    "z",
+]
 VOWELS = ["a", "e", "i", "o", "u", "ae", "ei", "io", "ou"]
 CODAS = ["l", "n", "r", "s", "th", "nd", "rk", "ld", "m", "v"]
 TOWN_ENDS = ("ham", "stead", "wick", "mouth", "gate", "haven", "field", "bridge", "holm", "market")
