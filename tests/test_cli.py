@@ -352,7 +352,7 @@ class TestResults:
 
     def test_export(self, work: Path, tmp_path: Path) -> None:
         text = good("export", "toy-1", str(tmp_path / "model"))
-        assert "from_pretrained" in text
+        assert "from_pretrained" not in text, "the toy engine saves no Hugging Face model"
         facts = json.loads((tmp_path / "model" / "coevo.json").read_text())
         last = json.loads(
             good(
