@@ -88,9 +88,7 @@ class SiteServer:
             self._process.stdout.close()
             if not line:
                 await self._end_process()
-                raise WorldError(
-                    f"site {self.name} did not start: {self._log_tail()}", hint=f"its log: {self.log}"
-                )
+                raise WorldError(f"site {self.name} did not start: {self._log_tail()}", hint=self._hint())
             hello = json.loads(line)
             self.pid, self.ports = int(hello["pid"]), tuple(hello["ports"])
 
@@ -119,7 +117,7 @@ class SiteServer:
         except (OSError, TimeoutError) as error:
             raise WorldError(
                 f"site {self.name} does not answer ({operation}): {error or 'no reply in time'}",
-                hint=f"its log: {self.log}",
+                hint=self._hint(),
             ) from error
         finally:
             if writer is not None:
@@ -128,7 +126,7 @@ class SiteServer:
             json.loads(line) if line else {"ok": False, "error": "the connection was closed"}
         )
         if not answer.pop("ok"):
-            raise WorldError(f"site {self.name}: {operation}: {answer['error']}", hint=f"its log: {self.log}")
+            raise WorldError(f"site {self.name}: {operation}: {answer['error']}", hint=self._hint())
         return answer
 
     async def probe(self, slot: int, *, timeout_s: float | None = None) -> None:
@@ -140,12 +138,12 @@ class SiteServer:
         except (OSError, TimeoutError, ValueError, IndexError) as error:
             raise WorldError(
                 f"site {self.name}: {self.url(slot)} does not answer: {error or f'nothing in {timeout_s:g} s'}",
-                hint=f"its log: {self.log}",
+                hint=self._hint(),
             ) from error
         if status >= 500:
             raise WorldError(
                 f"site {self.name}: {self.url(slot)} answers with status {status}",
-                hint=f"its log: {self.log}",
+                hint=self._hint(),
             )
 
     async def stop(self) -> None:
@@ -170,6 +168,13 @@ class SiteServer:
         except subprocess.TimeoutExpired:
             process.kill()
             await asyncio.to_thread(process.wait)
+
+    def _hint(self) -> str:
+        """What the log says, since the log goes away with the arena, and the way out of a damaged state."""
+        return (
+            f"its log ({self.log}) ends: {self._log_tail()}; if its state is damaged, remove {self.base} and what lies beside it: "
+            "it is built anew"
+        )
 
     def _log_tail(self) -> str:
         try:
