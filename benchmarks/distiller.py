@@ -16,7 +16,9 @@ about a failure it can explain by the wrong button. `--author openai:MODEL` asks
 local model (`--model`).
 
 What this shows: with evidence of which an analyst can only say what it sees, pairs need fewer calls for the same gain,
-because common random numbers leave few differences between two members, and the cause is always among them. What it
+because common random numbers leave few differences between two members, and the cause is always among them. The
+advantage shrinks where calls are plenty, since counting support sorts out guesses, too; and once both rules are found,
+further candidates can only be turned down, which lowers the acceptance rate of whoever was quicker. What it
 cannot show: how much that is on real tasks. There a failure often explains itself (an error message, a wrong page), a
 good author brings knowledge of its own, and both favour single episodes; long episodes part in many places, which
 blurs a pair. Idle rules cost nothing here, in a real prompt they do. With the scripted analyst the size of the

@@ -81,5 +81,10 @@ def is_loss(error: Exception) -> bool:
     text = str(error)
     return any(
         sign in text
-        for sign in ("Target page, context or browser has been closed", "crashed", "Connection closed")
+        for sign in (
+            "Target page, context or browser has been closed",
+            "Failed to open a new tab",
+            "crashed",
+            "Connection closed",
+        )
     )
