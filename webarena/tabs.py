@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ DOM_LIMIT_MS = 1000
 HINT_MS = 1500
 NOTES = 5
 CLEAN_TIMEOUT_S = 15.0
+_TRAVEL_TRIES = 20
 
 _AT_REST = """async ([limit, since]) => {
   if (window.__coevo) await __coevo.settle(limit);
@@ -160,16 +161,29 @@ class Tabs(Watch):
 
     async def back(self) -> None:
         before = self.page.url
-        response = await self.page.go_back(wait_until="commit")
+        response = await self._travel(self.page.go_back)
         if self.page.url == "about:blank" != before:  # where a tab of ours begins
-            await self.page.go_forward(wait_until="commit")
+            await self._travel(self.page.go_forward)
         if response is None and self.page.url == before:
             raise ActionFailed("there is no page to go back to")
 
     async def forward(self) -> None:
         before = self.page.url
-        if await self.page.go_forward(wait_until="commit") is None and self.page.url == before:
+        if await self._travel(self.page.go_forward) is None and self.page.url == before:
             raise ActionFailed("there is no page to go forward to")
+
+    async def _travel(self, step: Callable[..., Awaitable[Any]]) -> Any:
+        """A step through the history. Chromium refuses it for a moment while it puts a page it had kept back on the screen."""
+        from playwright.async_api import Error
+
+        for tries in range(_TRAVEL_TRIES):
+            try:
+                return await step(wait_until="commit")
+            except Error as error:
+                if "Not attached to an active page" not in str(error) or tries == _TRAVEL_TRIES - 1:
+                    raise
+            await asyncio.sleep(0.05)
+        raise AssertionError
 
     async def new_tab(self) -> None:
         await self._new_page()
