@@ -512,7 +512,7 @@ class TestTaskSet:
     @pytest.mark.parametrize(
         ("options", "says"),
         [
-            ({"split": "random"}, "there is no split 'random'"),
+            ({"split": "random"}, "option split = 'random'"),
             ({"split": "reference"}, "the reference split tests on WebArena-Lite"),
             ({"test": -1}, "test = -1"),
             ({"only_sites": ["shop"]}, "there is no WebArena site 'shop'"),
@@ -522,7 +522,7 @@ class TestTaskSet:
             ({"reset_timeout_s": 0}, "no time at all"),
             ({"evaluator": "judge"}, "there is no evaluator 'judge'"),
             ({"dialct": "webrl"}, "unknown WebArena option 'dialct'"),
-            ({"dialect": "html"}, "there is no action dialect 'html'"),
+            ({"dialect": "html"}, "option dialect = 'html'"),
         ],
     )
     def test_mistakes(self, file: str, options: dict[str, Any], says: str) -> None:
