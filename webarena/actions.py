@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from webarena.keys import find_key
 from webarena.observation import ACTIONABLE, FIELDS, Element, quote
 
 Verb = Literal[
@@ -74,40 +75,9 @@ _FILLER_WORDS = (
     "on the at into in to for with from of a an element field text value box named called labeled labelled"
 )
 _FILLER = frozenset(_FILLER_WORDS.split())
-_KEYS = {
-    "enter": "Enter",
-    "return": "Enter",
-    "tab": "Tab",
-    "escape": "Escape",
-    "esc": "Escape",
-    "space": "Space",
-    "backspace": "Backspace",
-    "delete": "Delete",
-    "del": "Delete",
-    "up": "ArrowUp",
-    "down": "ArrowDown",
-    "left": "ArrowLeft",
-    "right": "ArrowRight",
-    "arrowup": "ArrowUp",
-    "arrowdown": "ArrowDown",
-    "arrowleft": "ArrowLeft",
-    "arrowright": "ArrowRight",
-    "home": "Home",
-    "end": "End",
-    "pageup": "PageUp",
-    "pagedown": "PageDown",
-}
 _THEN_ENTER = re.compile(
     r"(?<=['\"”’»`\]])[\s,;]*(?:(?:and|then)\s+)*(?:press(?:\s+|\b))?(?:the\s+)?enter(?:\s+key)?[.\s]*$", re.I
 )
-_MODIFIERS = {
-    "ctrl": "Control",
-    "control": "Control",
-    "shift": "Shift",
-    "alt": "Alt",
-    "meta": "Meta",
-    "cmd": "Meta",
-}
 _LONGEST_ID = 9  # digits
 _PREFIX = re.compile(
     r"^(?:[-*>•]+\s+|\d+[.)]\s+)?(?:\**(?:(?:next\s+)?action|answer|output|response)\**\s*:\s*\**\s*)?", re.I
@@ -311,18 +281,6 @@ def _press(tokens: Sequence[_Token], rest: str) -> Action:
         raise ParseError("press what? write for example: press Enter")
     key = find_key("+".join(words).strip("."))
     return Action("press", text=key) if key else Action("click", target=_target(tokens, rest, "click"))
-
-
-def find_key(text: str) -> str | None:
-    """Playwright's name of a key or combination such as `ctrl+a`, or None."""
-    *modifiers, last = [
-        part.strip() for part in re.split(r"\s*\+\s*|(?<=\w)-(?=\w)", text) if part.strip()
-    ] or [""]
-    names = [_MODIFIERS.get(modifier.lower(), "") for modifier in modifiers]
-    key = _KEYS.get(last.lower()) or (last if len(last) == 1 or re.fullmatch(r"F\d{1,2}", last) else None)
-    if key is not None and len(key) == 1 and "Shift" in names:
-        key = key.upper()
-    return None if key is None or not all(names) else "+".join([*names, key])
 
 
 def _target(tokens: Sequence[_Token], rest: str, verb: str) -> Target:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from webarena import actions, webrl
-from webarena.actions import Action, ParseError, Target, element_id, find_key, resolve
+from webarena.actions import Action, ParseError, Target, element_id, resolve
+from webarena.keys import find_key
 from webarena.observation import Element
 
 Name = Literal["coevo", "webarena", "webrl"]

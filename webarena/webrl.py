@@ -15,7 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webarena.actions import Action, ParseError, Target, Verb, element_id, find_key, resolve
+from webarena.actions import Action, ParseError, Target, Verb, element_id, resolve
+from webarena.keys import find_key
 from webarena.observation import Element
 
 USAGE = (
