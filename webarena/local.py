@@ -29,14 +29,6 @@ LEVELS = (1, 2, 3)
 EVALUATOR: Dialect = "vab"
 
 
-class ArenaPool(WebPool):
-    """A `WebPool` that also ends its arena, unless that was up before."""
-
-    async def close(self) -> None:
-        await super().close()
-        await self.worlds.close()
-
-
 class LocalTasks:
     """Tasks of the local arena. Each split has one task of each template in turn, the templates by site in turn."""
 
@@ -64,10 +56,10 @@ class LocalTasks:
     def tasks(self, split: str) -> list[Task]:
         return [as_task(task) for task in self.local(split)]
 
-    def pool(self, size: int, *, browser: Browser | None = None) -> ArenaPool:
+    def pool(self, size: int, *, browser: Browser | None = None) -> WebPool:
         """Environments on the arena that is up if it has the sites and enough free slots, else on one of its own, which starts
         at the first `acquire`."""
-        return ArenaPool(
+        return WebPool(
             size,
             ArenaWorlds(partial(connect, self.sites, slots=size, seed=self.seed, report=LOG.info), size),
             self.options,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from webarena.sites.shopping import app, words
+from webarena.sites.shopping import app, shelves, words
 from webarena.sites.shopping.content import CUSTOMER, NOW, SHIPPING, STAFF, STATUSES, Shop, content, slugify
 from webarena.sites.shopping.pictures import picture_name
 
@@ -101,7 +101,7 @@ def _catalogue(shop: Shop) -> None:
         if created.pk != category.id:
             raise RuntimeError(f"category {category.name} got id {created.pk}, not {category.id}")
     classes, attributes = {}, {}
-    for department in words.DEPARTMENTS:
+    for department in shelves.DEPARTMENTS:
         kind = classes[department.kind] = model("ProductClass").objects.create(
             name=department.kind, slug=slugify(department.kind), requires_shipping=True, track_stock=True
         )

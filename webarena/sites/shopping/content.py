@@ -10,7 +10,7 @@ from functools import lru_cache
 from random import Random
 
 from webarena.sites.base import Account, Names
-from webarena.sites.shopping import words
+from webarena.sites.shopping import shelves, words
 
 CUSTOMER = Account("mara.ellery@example.com", "harbour-lantern-42")
 """The account of the storefront's tasks."""
@@ -274,7 +274,7 @@ def content(seed: int) -> Shop:
 
 def _categories() -> tuple[Category, ...]:
     found: list[Category] = []
-    for department in words.DEPARTMENTS:
+    for department in shelves.DEPARTMENTS:
         found.append(Category(len(found) + 1, department.name, 0, department.about))
         parent = found[-1].id
         for shelf in department.shelves:
@@ -286,7 +286,7 @@ def _products(rng: Random, categories: Sequence[Category]) -> tuple[Product, ...
     by_name = {category.name: category for category in categories}
     names = Names()
     found: list[Product] = []
-    for department in words.DEPARTMENTS:
+    for department in shelves.DEPARTMENTS:
         for shelf in department.shelves:
             category = by_name[shelf.name]
             count = rng.randint(6, 9)
@@ -363,7 +363,7 @@ def _customers(rng: Random, count: int = 44) -> tuple[Customer, ...]:
 
 
 def _reviews(rng: Random, products: Sequence[Product], customers: Sequence[Customer]) -> tuple[Review, ...]:
-    uses = {shelf.name: shelf.uses for department in words.DEPARTMENTS for shelf in department.shelves}
+    uses = {shelf.name: shelf.uses for department in shelves.DEPARTMENTS for shelf in department.shelves}
     shelf_names = {category.id: category.name for category in _categories()}
     found: list[Review] = []
     for product in products:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coevo.errors import WorldError
 from webarena.sites.base import Account, Template
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Wikipedia:
         serve(state, listener)
 
     async def login(self, page: Page, account: Account, url: str) -> None:
-        raise NotImplementedError("an encyclopaedia has no accounts")
+        raise WorldError("nobody can log in to an encyclopaedia without accounts")
 
     async def logged_in(self, page: Page, account: Account, url: str) -> bool:
         return False
