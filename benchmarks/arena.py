@@ -1,9 +1,12 @@
-"""python benchmarks/arena.py [--tasks N] [--slots 1,4,8] [--sites …] [--json]: what an episode on the local arena costs.
+"""python benchmarks/arena.py [--tasks N] [--slots 1,4,8] [--writers N] [--sites …] [--json]: the local arena's cost.
 
 Two kinds of episode, half each: one that reads (look, scroll, click a link, go back, stop) and one that writes (the
 task's own script, then stop). Printed are medians of each phase and its share of the time, episodes a minute, and how long
-restoring and saving a site takes. Phases: `lease` (a private copy and a clean context), `reset`, `step`, `script`
+restoring (nothing changed; every file changed) and saving a site takes. Phases: `lease` (a private copy and a clean context), `reset`, `step`, `script`
 (driving the page by the task's script), `score` (the last action and the evaluators), `release`.
+
+`--writers N` runs N episodes of tasks that write, eight at once, then the same one at a time, and compares the scores.
+Each task is there twice, side by side: once done by its script, once by doing nothing, which must not profit.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 from webarena.arena import Arena
 from webarena.local import as_task, tasks
 from webarena.sites.tasks import LocalTask
+from webarena.solve import attempt, sample
 from webarena.web import WebPool
 
 ACTIONS = ("scroll down", "scroll up", "click [1]", "back")
@@ -107,6 +111,40 @@ async def measure(sites: Sequence[str] | None, slots: int, count: int) -> dict[s
     }
 
 
+async def writers(sites: Sequence[str] | None, count: int, slots: int) -> dict[str, Any]:
+    """Scores of `count` writing episodes, `slots` at once and one at a time: script and idleness side by side."""
+    task_set = tasks(sites)
+    changing = [task for task in task_set.local("train") if task.template.kind == "change"]
+    some = sample(changing, 2)  # by template, so by site: take them from all over the list
+    taken = [some[place * len(some) // (count // 2)] for place in range(count // 2)]
+    todo = [(task, scripted) for task in taken for scripted in (True, False)]
+
+    async def scores(size: int) -> list[float | None]:
+        pool = task_set.pool(size)
+        found: dict[int, float | None] = {}
+        queue = iter(enumerate(todo))
+
+        async def work() -> None:
+            for number, (task, scripted) in queue:
+                found[number], *_ = await attempt(pool, as_task(task), task if scripted else None)
+
+        try:
+            await asyncio.gather(*(work() for _ in range(size)))
+        finally:
+            await pool.close()
+        return [found[number] for number in range(len(todo))]
+
+    together, alone = await scores(slots), await scores(1)
+    return {
+        "episodes": len(todo),
+        "slots": slots,
+        "equal": together == alone,
+        "as_expected": together == [float(scripted) for _, scripted in todo],
+        "together": together,
+        "alone": alone,
+    }
+
+
 async def copies(sites: Sequence[str] | None, rounds: int) -> dict[str, dict[str, float]]:
     """Milliseconds of restoring and saving each site that keeps state."""
     started = time.perf_counter()
@@ -115,9 +153,12 @@ async def copies(sites: Sequence[str] | None, rounds: int) -> dict[str, dict[str
     try:
         for site in arena.changeable():
             phases = Phases()
-            for _ in range(rounds):
+            for lap in range(rounds):
                 await phases.run("restore", arena.restore(0, [site]))
-                await phases.run("snapshot", arena.snapshot(site, 0, "benchmark"))
+                for file in (arena.servers[site].folder / "slots" / "0").rglob("*"):
+                    os.utime(file)
+                await phases.run("restore_all", arena.restore(0, [site]))
+                await phases.run("snapshot", arena.snapshot(site, 0, f"benchmark-{lap}"))
             found[site] = {phase: values["median_ms"] for phase, values in phases.summary().items()}
     finally:
         await arena.close()
@@ -130,6 +171,9 @@ async def main() -> None:
     )
     parser.add_argument("--tasks", type=int, default=48, help="episodes for each number of slots")
     parser.add_argument("--slots", default="1,4,8", help="how many at once, e.g. 1,4,8")
+    parser.add_argument(
+        "--writers", type=int, default=0, help="compare so many writing episodes, eight at once"
+    )
     parser.add_argument("--sites", nargs="*", help="left out: all that run here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -138,13 +182,18 @@ async def main() -> None:
     found["runs"] = [
         await measure(options.sites, int(slots), options.tasks) for slots in options.slots.split(",")
     ]
+    if options.writers:
+        found["writers"] = await writers(options.sites, options.writers, 8)
     if options.json:
         print(json.dumps(found, indent=2))
         return
     print(f"{found['cores']} cores, load {found['load']:.1f}")
     print(f"starting all sites: {found['copies'].pop('all')['start_s']:.1f} s")
     for site, times in found["copies"].items():
-        print(f"  {site:<16} restore {times['restore']:6.1f} ms   snapshot {times['snapshot']:6.1f} ms")
+        print(
+            f"  {site:<16} restore {times['restore']:6.1f} ms   all files {times['restore_all']:6.1f} ms"
+            f"   snapshot {times['snapshot']:6.1f} ms"
+        )
     for run in found["runs"]:
         print(
             f"{run['slots']} at once: {run['episodes_a_minute']:.1f} episodes a minute"
@@ -155,6 +204,12 @@ async def main() -> None:
                 f"  {phase:<8} n={row['n']:<4} median {row['median_ms']:7.1f} ms   p95 {row['p95_ms']:7.1f} ms"
                 f"   {100 * row['share']:4.1f} %"
             )
+    if options.writers:
+        run = found["writers"]
+        print(
+            f"{run['episodes']} writers, {run['slots']} at once: scores {'equal' if run['equal'] else 'DIFFER from'} one at a"
+            f" time, {'all' if run['as_expected'] else 'NOT all'} as expected"
+        )
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ async def test_what_breaks_is_tried_again_and_never_a_zero(
 async def test_writers_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same writing task, done by its script in one slot and not at all in another at the same time."""
     from webarena.local import as_task
-    from webarena.solve import _episode
+    from webarena.solve import attempt
 
     monkeypatch.setenv("COEVO_CACHE", str(tmp_path / "cache"))
     task_set = tasks(["gitlab"], kinds=["change"])
@@ -154,7 +154,7 @@ async def test_writers_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     try:
         found = await asyncio.gather(
             *(
-                _episode(pool, as_task(task), scripted)
+                attempt(pool, as_task(task), scripted)
                 for task in list(some.values())[:6]
                 for scripted in (task, None)
             )

@@ -52,8 +52,8 @@ async def prove(
 
     async def one(task: LocalTask) -> Proof:
         begun = time.monotonic()
-        idle, _, idle_problem = await _episode(pool, as_task(task), None)
-        solved, answer, problem = await _episode(pool, as_task(task), task)
+        idle, _, idle_problem = await attempt(pool, as_task(task), None)
+        solved, answer, problem = await attempt(pool, as_task(task), task)
         template = task.template
         proof = Proof(
             task=as_task(task).id,
@@ -90,8 +90,8 @@ def sample(tasks: Sequence[LocalTask], count: int | None) -> list[LocalTask]:
     return [task for number in sorted(by_template) for task in by_template[number][:count]]
 
 
-async def _episode(pool: WebPool, task: Task, scripted: LocalTask | None) -> tuple[float | None, str, str]:
-    """Reward, answer, and what went wrong. Without a script: stops at once."""
+async def attempt(pool: WebPool, task: Task, scripted: LocalTask | None) -> tuple[float | None, str, str]:
+    """One episode, driven by the script of `scripted`, or stopped at once if None: reward (None if it broke), answer, problem."""
     from playwright.async_api import Error
 
     environment: WebArenaEnvironment | None = None
