@@ -43,7 +43,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from coevo.config import AuthorTable
+from coevo.tables import AuthorTable
 from coevo.engine.base import Perturbation, Request, Sampling
 from coevo.env import Outcome, Task, Transition
 from coevo.loop.authors import load_author

@@ -104,13 +104,15 @@ class _Probes:
         await self._try("skill", self._probe_skill)
         await self._try("agent", self._probe_agent)
         await self._try("tasks", self._probe_tasks)
+        if self._experiment.sampling.grammar:
+            await self._try("grammar", self._probe_grammar)
         await self._try("disk", self._probe_disk)
         await self._try("database", self._probe_database)
         if self._quick:
             return self._checks
         try:
             await self._try("world", self._probe_world, needs=("tasks",))
-            await self._try("model", self._probe_model)
+            await self._try("model", self._probe_model, needs=("grammar",))
             await self._try("episode", self._probe_episode, needs=("skill", "agent", "world", "model"))
         finally:
             if self._engine is not None and not self._given:
@@ -150,7 +152,12 @@ class _Probes:
 
     def _probe_experiment(self) -> str:
         self._experiment = load_experiment(self._file, self._overrides)
-        es = self._experiment.es
+        es, search = self._experiment.es, self._experiment.search
+        if search is not None:
+            return (
+                f"{self._experiment.name}: {search.method} on {search.problem}, written by {search.author} in"
+                f" {search.language}, {episode_count(self._experiment)} candidates"
+            )
         return (
             f"{self._experiment.name}: {self._experiment.schedule.mode}, {es.generations} generations × "
             f"{es.population} members × {es.tasks_per_generation} tasks"
@@ -209,6 +216,13 @@ class _Probes:
                 )
         return ", ".join(f"{len(names)} {split}" for split, names in ids.items())
 
+    def _probe_grammar(self) -> str:
+        from coevo.engine.grammar import check_grammar
+
+        grammar = self.experiment.base_sampling().grammar
+        check_grammar(grammar)
+        return f"sampling.grammar: {len(grammar.splitlines())} lines"
+
     def _probe_disk(self) -> str:
         folder = self.experiment.database_path.parent
         while not folder.exists():
@@ -238,13 +252,15 @@ class _Probes:
             environment = await pool.acquire(task)
             try:
                 seen = await environment.reset(task, seed=0)
+                judged = await probe() if (probe := getattr(environment, "probe", None)) else ""
             finally:
                 await pool.release(environment)
         finally:
             await pool.close()
         if not seen.text.strip():
             raise WorldError(f"task {task.id} shows nothing", hint="look at its environment")
-        return f"{task.id} shows {len(seen.text)} characters after {time.monotonic() - started:.1f} s"
+        told = f"{task.id} shows {len(seen.text)} characters after {time.monotonic() - started:.1f} s"
+        return f"{told}; {judged}" if judged else told
 
     async def _probe_model(self) -> str:
         from coevo.loop.resources import load_model
@@ -308,7 +324,12 @@ class _Probes:
 
 
 def episode_count(experiment: Experiment) -> int:
-    """Episodes of a whole run without retries, at most; an evaluation of all test tasks is taken as 100."""
+    """Episodes of a whole run without retries, at most; an evaluation of all test tasks is taken as 100.
+
+    Those of a search are its candidates.
+    """
+    if experiment.search is not None:
+        return experiment.search.candidates
     es, skill, evaluate = experiment.es, experiment.skill, experiment.evaluate
     rollouts = es.generations * es.population * es.tasks_per_generation
     looks = 0 if experiment.schedule.mode == "weights" else es.generations // skill.every

@@ -46,6 +46,10 @@ class AgentError(CoevoError):
     """An agent file or graph that cannot be loaded or does not follow the contract."""
 
 
+class SearchError(CoevoError):
+    """A search whose rows or budget do not add up."""
+
+
 class WorldError(CoevoError):
     """The world around the agent broke (browser died, site down, judge failed): the episode is invalid."""
 

@@ -29,8 +29,8 @@ class GenerationSummary:
 class Progress:
     """Listens to a run. This one is silent; subclasses override what they show."""
 
-    def start(self, run: str, generations: int, done: int) -> None:
-        """A run begins or continues with `done` of its generations finished."""
+    def start(self, run: str, total: int, done: int, unit: str = "generations") -> None:
+        """A run begins or continues with `done` of its `total` generations (or turns of a search) finished."""
 
     def phase(self, label: str, total: int, done: int) -> None:
         """`total` episodes belong to the phase; `done` of them are in the database already."""
@@ -40,6 +40,9 @@ class Progress:
 
     def generation(self, summary: GenerationSummary) -> None:
         """A generation is stored."""
+
+    def advance(self, done: int, text: str) -> None:
+        """A turn of a search is stored; `done` of them are."""
 
     def note(self, text: str) -> None:
         """Something worth a line: a verdict of the gate, an evaluation, a warning."""
@@ -57,14 +60,17 @@ class PlainProgress(Progress):
     def _line(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
 
-    def start(self, run: str, generations: int, done: int) -> None:
-        self._line(f"run {run}: {done} of {generations} generations done")
+    def start(self, run: str, total: int, done: int, unit: str = "generations") -> None:
+        self._line(f"run {run}: {done} of {total} {unit} done")
 
     def phase(self, label: str, total: int, done: int) -> None:
         self._line(f"{label}: {total} episodes" + (f", {done} already stored" if done else ""))
 
     def generation(self, summary: GenerationSummary) -> None:
         self._line(describe(summary))
+
+    def advance(self, done: int, text: str) -> None:
+        self._line(text)
 
     def note(self, text: str) -> None:
         self._line(text)
@@ -89,16 +95,18 @@ class RichProgress(Progress):
         self._bars.start()
         self._run = self._bars.add_task("preparing", total=None, detail="")
         self._started_run = False
+        self._unit = "generations"
         self._phase = self._bars.add_task("", total=None, detail="", visible=False)
         self._rewards: list[float] = []
         self._invalid = 0
         self._started = time.monotonic()
         self._done_before = 0
 
-    def start(self, run: str, generations: int, done: int) -> None:
+    def start(self, run: str, total: int, done: int, unit: str = "generations") -> None:
         self._started, self._done_before = time.monotonic(), done
         self._started_run = True
-        self._bars.update(self._run, description=run, total=generations, completed=done, detail="generations")
+        self._unit = unit
+        self._bars.update(self._run, description=run, total=total, completed=done, detail=unit)
 
     def phase(self, label: str, total: int, done: int) -> None:
         self._rewards, self._invalid = [], 0
@@ -115,14 +123,17 @@ class RichProgress(Progress):
         self._bars.update(self._phase, advance=1, detail=mean + invalid)
 
     def generation(self, summary: GenerationSummary) -> None:
-        done = summary.generation + 1
+        self._reached(summary.generation + 1, describe(summary))
+
+    def advance(self, done: int, text: str) -> None:
+        self._reached(done, text)
+
+    def _reached(self, done: int, text: str) -> None:
         total = self._bars.tasks[0].total or done
         pace = (time.monotonic() - self._started) / max(1, done - self._done_before)
         left = f"about {duration(pace * (total - done))} left" if done < total else ""
-        self._bars.update(
-            self._run, completed=done, detail=f"generations · {left}" if left else "generations"
-        )
-        self._bars.console.print(describe(summary), highlight=False, markup=False)
+        self._bars.update(self._run, completed=done, detail=f"{self._unit} · {left}" if left else self._unit)
+        self._bars.console.print(text, highlight=False, markup=False)
 
     def note(self, text: str) -> None:
         self._bars.console.print(text, highlight=False, markup=False)

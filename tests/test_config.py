@@ -82,7 +82,10 @@ def test_overrides_are_toml_values_or_bare_words(write) -> None:
         ("model.egnine=x", ["unknown key 'egnine' in [model]", "Did you mean model.engine?"]),
         (
             "poplation=4",
-            ["unknown key 'poplation' in the top level", "Did you mean model.population or es.population?"],
+            [
+                "unknown key 'poplation' in the top level",
+                "Did you mean model.population or es.population or search.population?",
+            ],
         ),
         ("temperature=1", ["unknown key 'temperature'", "Did you mean sampling.temperature"]),
         ("es.noise.ranks=1", ["unknown key 'ranks' in [es.noise]", "Did you mean es.noise.rank?"]),

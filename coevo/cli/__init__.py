@@ -14,6 +14,7 @@ from coevo.cli import lineage as _lineage  # noqa: F401
 from coevo.cli import trials as _trials  # noqa: F401
 from coevo.cli.database import db
 from coevo.cli.experiment import check, init, run
+from coevo.cli.heuristics import heuristics
 from coevo.cli.results import eval_run, export, report, runs, show
 from coevo.cli.skills import skills
 from coevo.errors import CoevoError
@@ -72,5 +73,5 @@ def main() -> None:
     """
 
 
-for command in (init, check, run, eval_run, report, runs, show, skills, export, db):
+for command in (init, check, run, eval_run, report, runs, show, skills, heuristics, export, db):
     main.add_command(command)

@@ -78,7 +78,13 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
 
     experiment = load_experiment(file, overrides)
     progress = Progress() if quiet else make_progress(sys.stdout)
-    result = run_async(run_experiment(experiment, progress=progress, new=new))
+    if experiment.search is None:
+        work = run_experiment(experiment, progress=progress, new=new)
+    else:
+        from coevo.eoh import run_search
+
+        work = run_search(experiment, progress=progress, new=new)
+    result = run_async(work)
     database = "" if experiment.database == "runs/coevo.sqlite" else f" --db {experiment.database}"
     if result.already:
         click.echo(f"run {result.run} of this experiment is finished; --new starts another one")
@@ -87,5 +93,8 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
         sys.exit(130)
     else:
         click.echo(f"run {result.run} is finished")
+    if experiment.search is not None:
+        click.echo(f"next: coevo heuristics report {result.run}{database}")
+        return
     grid = " --grid" if experiment.evaluate.grid else ""
     click.echo(f"next: coevo report {result.run}{grid}{database}")

@@ -16,7 +16,11 @@ FinishReason = Literal["stop", "length"]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to pick tokens. `temperature == 0` is greedy. Penalties count generated tokens only, as in vLLM."""
+    """How to pick tokens. `temperature == 0` is greedy. Penalties count generated tokens only, as in vLLM.
+
+    `grammar` (Lark, in llguidance's dialect) leaves only tokens with which the answer can still follow it; the answer ends
+    when nothing can be added, or earlier if the model ends it where the grammar allows that.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -28,6 +32,7 @@ class Sampling:
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
     seed: int = 0
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

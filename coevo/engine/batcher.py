@@ -8,6 +8,7 @@ from types import TracebackType
 
 from coevo.engine.base import Completion, Engine, Request
 from coevo.errors import EngineError
+from coevo.meter import Meter
 
 
 class Batcher:
@@ -30,6 +31,8 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
         self.expected = max_batch
         """How many requests can arrive at most right now (episodes in flight); the loop sets it."""
+        self.meter = Meter()
+        """Time the engine is at work counts as `writing`."""
 
     async def __aenter__(self) -> Batcher:
         return self
@@ -69,7 +72,8 @@ class Batcher:
                 continue
             start = asyncio.get_running_loop().time()
             try:
-                answers = await self._engine.generate([request for request, _ in live])
+                with self.meter.during("writing"):
+                    answers = await self._engine.generate([request for request, _ in live])
             except Exception as error:  # handed to the callers, who know what it means for their episode
                 for _, future in live:
                     if not future.done():

@@ -16,7 +16,8 @@ def pick(
     prompts: Sequence[Sequence[int]],
     outputs: Sequence[Sequence[int]],
 ) -> list[int]:
-    """One token a row. `logits` [S, vocab] float32 (may be changed in place); `outputs` are the tokens so far.
+    """One token a row. `logits` [S, vocab] float32 (may be changed in place; −∞ where a grammar forbids); `outputs` are the
+    tokens so far.
 
     Order of operations as in vLLM: penalties, temperature, min-p, top-k, top-p. Presence and frequency penalties
     count generated tokens; the repetition penalty counts the prompt too.
@@ -43,8 +44,13 @@ def _penalise(row: torch.Tensor, sampling: Sampling, prompt: Sequence[int], outp
 
 
 def _sample(row: torch.Tensor, sampling: Sampling, position: int) -> int:
+    allowed_only = row.isfinite().nonzero()[:, 0] if sampling.grammar else None  # a few: sorting all is slow
+    if allowed_only is not None:
+        row = row[allowed_only]
     size = min(sampling.top_k, row.numel()) if sampling.top_k > 0 else row.numel()
     values, tokens = torch.topk(row, size)  # best first
+    if allowed_only is not None:
+        tokens = allowed_only[tokens]
     total = row if sampling.top_k <= 0 else values
     probabilities = torch.exp(values - torch.logsumexp(total, 0)).double()
     allowed = probabilities >= sampling.min_p * probabilities[0]

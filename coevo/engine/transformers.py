@@ -32,6 +32,8 @@ from coevo.engine.base import (
     Step,
     UpdateReport,
 )
+from coevo.engine.grammar import GrammarCompiler
+from coevo.engine.masks import GrammarMasks
 from coevo.engine.noise import NOISE_VERSION
 from coevo.engine.padded import PaddedRunner
 from coevo.engine.population import LowRankPopulation
@@ -81,6 +83,12 @@ class TransformersEngine:
         self._encoder = PromptEncoder(self._tokenizer, self._context)
         self._stems = StemFinder(self._tokenizer.all_special_ids)
         self._stops = _stop_ids(self._model, self._tokenizer)
+        self._grammars = GrammarCompiler(
+            self._tokenizer,
+            vocabulary=self._model.config.get_text_config().vocab_size,
+            stop_ids=self._stops,
+            threads=self._threads,
+        )
         self._invariant = batch_invariant
         self._batch_tokens = batch_tokens
         self._packed = packed.supports(self._model, self._context)
@@ -153,6 +161,8 @@ class TransformersEngine:
     def _generate(self, requests: list[Request]) -> list[Completion]:
         start = time.perf_counter()
         encoded = [self._encoder.encode(request) for request in requests]
+        for grammar in {request.sampling.grammar for request in requests} - {""}:
+            self._grammars.matcher(grammar)  # a broken one is told before anything is computed
         whole = self._invariant or not self._packed
         stems = [0] * len(requests) if whole else self._stems.lengths([e.tokens for e in encoded])
         answers: list[Completion | None] = [None] * len(requests)
@@ -203,9 +213,9 @@ class TransformersEngine:
             )
             for i in batch
         ]
-        texts = _Decoder(self._tokenizer, self._stops, [requests[i].sampling for i in batch], prompts).run(
-            self._runner
-        )
+        samplings = [requests[i].sampling for i in batch]
+        masks = GrammarMasks(self._grammars, [sampling.grammar for sampling in samplings])
+        texts = _Decoder(self._tokenizer, self._stops, samplings, prompts, masks).run(self._runner)
         seconds = time.perf_counter() - begun
         for position, i in enumerate(batch):
             text, count, reason = texts[position]
@@ -241,11 +251,13 @@ class _Decoder:
         stop_ids: Sequence[int],
         samplings: Sequence[Sampling],
         prompts: Sequence[packed.Prompt],
+        masks: GrammarMasks,
     ) -> None:
         self._tokenizer = tokenizer
         self._stop_ids = frozenset(stop_ids)
         self._samplings = samplings
         self._prompts = prompts
+        self._masks = masks
         self._outputs: list[list[int]] = [[] for _ in prompts]
         self._ended: dict[int, tuple[str, int, FinishReason]] = {}
 
@@ -253,6 +265,7 @@ class _Decoder:
         room = max(s.max_tokens for s in self._samplings)
         logits, rows = runner.start(self._prompts, room)  # rows[k]: which sequence logits[k] speaks of
         while True:
+            self._masks.apply(logits, rows, self._ended)
             tokens = sampling.pick(
                 logits,
                 [self._samplings[i] for i in rows],
@@ -276,6 +289,7 @@ class _Decoder:
     def _take(self, i: int, token: int) -> None:
         output, wanted = self._outputs[i], self._samplings[i]
         output.append(token)
+        complete = self._masks.take(i, token)
         if token in self._stop_ids:
             self._end(i, self._text(output[:-1]), "stop")
             return
@@ -285,7 +299,9 @@ class _Decoder:
             if found:
                 self._end(i, text[: min(found)], "stop")
                 return
-        if len(output) >= wanted.max_tokens:
+        if complete:
+            self._end(i, self._text(output), "stop")
+        elif len(output) >= wanted.max_tokens:
             self._end(i, self._text(output), "length")
 
     def _end(self, i: int, text: str, reason: FinishReason) -> None:

@@ -9,11 +9,14 @@ from coevo.es.node import (
     draw_population,
     es_node,
 )
+from coevo.es.operator import EsOperator, EsRound
 from coevo.es.schedule import ScheduleName, scheduled
 from coevo.es.shaping import RewardTable, ShapingName, shape
 
 __all__ = [
+    "EsOperator",
     "EsResult",
+    "EsRound",
     "Member",
     "MemberResult",
     "NoStep",

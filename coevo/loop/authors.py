@@ -15,9 +15,10 @@ from coevo.skill.llm import LlmAnalyst
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from coevo.config import AuthorTable, Experiment
+    from coevo.config import Experiment
     from coevo.engine.base import Completion, Request
     from coevo.store import Store
+    from coevo.tables import AuthorTable
 
 Generate = Callable[["Request"], Awaitable["Completion"]]
 MakeAnalyst = Callable[[CallLog, Generate], Analyst]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from coevo.agent import EpisodeSpec
 from coevo.config import Experiment
 from coevo.engine.base import Perturbation
-from coevo.env import Task
+from coevo.env import Task, TaskSet
 from coevo.loop.plan import GenerationPlan, Slot, plan_generation
 from coevo.loop.rollout import Rollouts
 from coevo.loop.skills import SkillLedger
@@ -40,6 +40,7 @@ class LoopContext:
     rollouts: Rollouts
     skills: SkillLedger
     analyst: Analyst
+    task_set: TaskSet
     train: Sequence[Task]
     dev: Sequence[Task]
     held_out: Sequence[Task]

@@ -19,6 +19,8 @@ from coevo.agent import load_graph
 from coevo.config import Experiment
 from coevo.engine import load_engine
 from coevo.engine.base import Engine
+from coevo.engine.grammar import check_grammar
+from coevo.engine.none import NoModel
 from coevo.env import TaskSet
 from coevo.errors import ConfigError, EngineError, explained
 from coevo.skill import SkillDocument
@@ -39,6 +41,8 @@ def open_resources(experiment: Experiment) -> Resources:
 
     Raises the CoevoError that fits: ConfigError, AgentError, SkillError, ModelError.
     """
+    if grammar := experiment.base_sampling().grammar:
+        check_grammar(grammar)
     task_set = load_task_set(experiment)
     graph = load_agent(experiment)
     skill = load_skill(experiment)
@@ -55,7 +59,7 @@ def load_task_set(experiment: Experiment) -> TaskSet:
     factory = load_object("tasks.set", experiment.find_target("tasks.set", spec))
     with explained(f"task set {spec!r}", ConfigError):
         try:
-            task_set: TaskSet = factory(**experiment.tasks.options)
+            task_set: TaskSet = factory(**experiment.task_options())
         except TypeError as error:
             raise ConfigError(
                 f"task set {spec!r} refused [tasks.options]: {error}", hint=f"see the documentation of {spec}"
@@ -87,6 +91,8 @@ def load_skill(experiment: Experiment) -> SkillDocument:
 
 def load_model(experiment: Experiment) -> Engine:
     """The engine with its model. `model.engine` may name a factory of your own, called as `load_engine` is."""
+    if experiment.search is not None and experiment.search.author == "chance":
+        return NoModel()
     table = experiment.model
     options: dict[str, Any] = table.model_dump(exclude={"id", "engine"})
     if ":" in table.engine:

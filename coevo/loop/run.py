@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -43,26 +43,75 @@ class RunResult:
     already: bool = False
 
 
+class Drive(Protocol):
+    """What happens inside a run, once everything it needs is there. `unit` is what it counts its progress in."""
+
+    unit: str
+
+    def total(self, experiment: Experiment) -> int:
+        """How many rounds the run has, for its progress."""
+        ...
+
+    def done(self, store: Store, run: str) -> int:
+        """How many of them the rows have."""
+        ...
+
+    async def __call__(self, context: LoopContext) -> None: ...
+
+
+class LoopDrive:
+    """The co-evolution loop: through its graph, from the last checkpoint if there is one that fits the rows."""
+
+    unit = "generations"
+
+    def total(self, experiment: Experiment) -> int:
+        return experiment.es.generations
+
+    def done(self, store: Store, run: str) -> int:
+        return generations_done(store, run)
+
+    async def __call__(self, context: LoopContext) -> None:
+        store, run = context.store, context.run
+        row = store.query("SELECT created_at FROM runs WHERE id = ?", (run,))[0]
+        done = generations_done(store, run)
+        config: Any = {
+            # A database that was deleted and made again is another history, even where its runs have the same names.
+            "configurable": {"thread_id": f"{run} {row['created_at']}"},
+            "recursion_limit": 20 * (context.experiment.es.generations + 2),
+        }
+        checkpoints = store.path.with_name(f"{store.path.name}.checkpoints")
+        async with AsyncSqliteSaver.from_conn_string(str(checkpoints)) as saver:
+            loop = build_loop(saver)
+            state = await loop.aget_state(config)
+            fits = bool(state.next) and state.values.get("generation", done + 1) <= done
+            # Without a checkpoint the last generation is gone through again: rows say what of it is left to do.
+            start: LoopState = {"run": run, "generation": max(0, done - 1), "candidates": []}
+            await loop.ainvoke(None if fits else start, config, context=context, durability="sync")
+
+
 async def run_experiment(
     experiment: Experiment,
     *,
     resources: Resources | None = None,
     progress: Progress | None = None,
     new: bool = False,
+    drive: Drive | None = None,
 ) -> RunResult:
     """Run an experiment to its end, or continue the unfinished run of the same experiment in its database.
 
     The same experiment is: the same values, agent file and seed skill. A finished one is not run again unless `new`.
-    With `resources` given nothing is loaded and the caller closes the engine, which must be fresh. Raises CoevoError;
-    whatever the reason, the same call continues the run.
+    With `resources` given nothing is loaded and the caller closes the engine, which must be fresh. `drive` is what runs
+    inside: the co-evolution loop if left out (a search has its own, `coevo.eoh.run_search`). Raises CoevoError; whatever the
+    reason, the same call continues the run.
     """
+    drive = drive or LoopDrive()
     progress = progress or Progress()
     with Store.open(experiment.database_path) as store:
         claim = await _claim(store, experiment, new)
         if claim.lock is None:
             return RunResult(claim.run, "finished", already=True)
         try:
-            return await _execute(store, claim.run, experiment, resources, progress)
+            return await _execute(store, claim.run, experiment, resources, progress, drive)
         finally:
             progress.close()
             claim.lock.release()
@@ -111,6 +160,7 @@ async def open_context(
             ),
             skills=skills,
             analyst=make_analyst(StoredCalls(store), batcher.generate),
+            task_set=task_set,
             train=task_set.tasks("train"),
             dev=task_set.tasks("dev"),
             held_out=task_set.tasks(experiment.evaluate.split),
@@ -173,14 +223,19 @@ async def _claim(store: Store, experiment: Experiment, new: bool) -> _Claim:
 
 
 async def _execute(
-    store: Store, run: str, experiment: Experiment, resources: Resources | None, progress: Progress
+    store: Store,
+    run: str,
+    experiment: Experiment,
+    resources: Resources | None,
+    progress: Progress,
+    drive: Drive,
 ) -> RunResult:
     stop = StopSignal(
         lambda: progress.note(
             "stopping when what is under way (episodes, calls of an author) is stored; Ctrl-C again stops at once"
         )
     )
-    progress.start(run, experiment.es.generations, generations_done(store, run))
+    progress.start(run, drive.total(experiment), drive.done(store, run), drive.unit)
     owned: Resources | None = None
     try:
         with stop.listening():
@@ -190,7 +245,7 @@ async def _execute(
             async with open_context(
                 store, run, experiment, resources, make_analyst=make_analyst, stop=stop, progress=progress
             ) as context:
-                await _drive(context)
+                await drive(context)
     except RunStopped:
         await _end(store, run, "stopped", None)
         return RunResult(run, "stopped")
@@ -222,26 +277,6 @@ async def _execute(
             await owned.engine.close()
     await _end(store, run, "finished", None)
     return RunResult(run, "finished")
-
-
-async def _drive(context: LoopContext) -> None:
-    """Through the graph, from its last checkpoint if there is one that fits the rows."""
-    store, run = context.store, context.run
-    row = store.query("SELECT created_at FROM runs WHERE id = ?", (run,))[0]
-    done = generations_done(store, run)
-    config: Any = {
-        # A database that was deleted and made again is another history, even where its runs have the same names.
-        "configurable": {"thread_id": f"{run} {row['created_at']}"},
-        "recursion_limit": 20 * (context.experiment.es.generations + 2),
-    }
-    checkpoints = store.path.with_name(f"{store.path.name}.checkpoints")
-    async with AsyncSqliteSaver.from_conn_string(str(checkpoints)) as saver:
-        loop = build_loop(saver)
-        state = await loop.aget_state(config)
-        fits = bool(state.next) and state.values.get("generation", done + 1) <= done
-        # Without a checkpoint the last generation is gone through again: rows say what of it is left to do.
-        start: LoopState = {"run": run, "generation": max(0, done - 1), "candidates": []}
-        await loop.ainvoke(None if fits else start, config, context=context, durability="sync")
 
 
 async def _check_base(store: Store, run: str, resources: Resources, seed_version: str) -> str:

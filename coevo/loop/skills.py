@@ -12,9 +12,9 @@ from coevo.errors import ConfigError, SkillError
 from coevo.skill import Aside, Budgets, Distillation, Proposal, SkillDocument
 
 if TYPE_CHECKING:
-    from coevo.config import SkillTable
     from coevo.skill import GateDecision
     from coevo.store import Store
+    from coevo.tables import SkillTable
 
 Pair = tuple[str, int, float | None, float | None]
 """(task, seed, reward of the current version, reward of the candidate)."""

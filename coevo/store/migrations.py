@@ -392,3 +392,51 @@ CREATE TABLE edit_calls (
 def m005_references(db: Database) -> None:
     """Reference files of a skill."""
     _execute(db, "ALTER TABLE skill_versions ADD COLUMN files TEXT;\n")
+
+
+@MIGRATIONS()
+def m006_search(db: Database) -> None:
+    """Turns of a search over heuristics, what a heuristic was part of, and scores on fresh instances."""
+    _execute(
+        db,
+        """
+ALTER TABLE heuristics ADD COLUMN turn INTEGER;
+ALTER TABLE heuristics ADD COLUMN number INTEGER;
+ALTER TABLE heuristics ADD COLUMN member INTEGER;
+ALTER TABLE heuristics ADD COLUMN reward REAL;
+ALTER TABLE heuristics ADD COLUMN output TEXT;
+ALTER TABLE heuristics ADD COLUMN cpu_s REAL;
+
+CREATE TABLE search_turns (
+    run TEXT NOT NULL REFERENCES runs(id),
+    turn INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    operator TEXT NOT NULL,
+    children INTEGER NOT NULL,
+    valid INTEGER,
+    invalid INTEGER,
+    kept INTEGER,
+    best REAL,
+    population TEXT,
+    step TEXT,
+    sigma REAL,
+    skill_version TEXT REFERENCES skill_versions(id),
+    seconds REAL,
+    created_at TEXT,
+    PRIMARY KEY (run, turn)
+) WITHOUT ROWID;
+
+CREATE TABLE heuristic_scores (
+    heuristic TEXT NOT NULL REFERENCES heuristics(id),
+    split TEXT NOT NULL,
+    objective REAL,
+    objectives TEXT,
+    gap REAL,
+    status TEXT,
+    error TEXT,
+    seconds REAL,
+    created_at TEXT,
+    PRIMARY KEY (heuristic, split)
+) WITHOUT ROWID;
+""",
+    )

@@ -1,0 +1,1 @@
+"""One problem a file; each has a factory `problem()`."""

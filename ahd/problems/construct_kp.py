@@ -1,0 +1,130 @@
+"""construct_kp: choose the next item to pack, again and again, until nothing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ahd import decisions
+from ahd.base import BundledProblem
+from ahd.instances import counts, instances, knapsack_capacity
+from coevo.problem import Argument, Expressions, Signature, Split
+from coevo.sandbox import Candidate, CandidateError, Category
+
+SLACK = 1e-12
+"""An item that is heavier than the capacity left by no more than this still fits."""
+
+TEMPLATE = """\
+import numpy as np
+from numpy import exp, sqrt, square
+
+
+def select_next_item(remaining_capacity, weights, values):
+    weight, value, capacity = weights, values, remaining_capacity
+    mean_weight, mean_value = weights.mean(), values.mean()
+    with np.errstate(all="ignore"):
+        try:
+            score = {expression}
+        except (ZeroDivisionError, OverflowError):
+            score = np.inf
+        score = score + np.zeros(len(weights))
+    score[np.isnan(score)] = np.inf
+    fitting = np.flatnonzero(weights <= remaining_capacity)
+    return int(fitting[score[fitting].argmin()]) if len(fitting) else int(weights.argmin())
+"""
+
+
+class ConstructKp(BundledProblem):
+    """Knapsacks of 100 items (capacity 25). The objective of an instance is minus the value packed.
+
+    Weights and values are uniform in the unit interval. Every round each unfinished instance asks for an item; an instance
+    is finished when its lightest item left does not fit.
+    """
+
+    name = family = "construct_kp"
+    goal = (
+        "Fill a knapsack of limited capacity with items of different weight and value, one item at a time. The function "
+        "chooses the item to pack next. The average total value is maximised: its negative is minimised."
+    )
+    signature = Signature(
+        "select_next_item",
+        (
+            Argument("remaining_capacity", "float, the weight that can still be packed"),
+            Argument("weights", "1-D float array, weights of the items that are left"),
+            Argument("values", "1-D float array, their values"),
+        ),
+        Argument("next_item", "int, position of the item in weights and values"),
+    )
+    notes = (
+        "The item must fit: weights[next_item] <= remaining_capacity. At least one item does. Items that are packed are "
+        "taken out of the arrays, so positions change from call to call. The function is called once for every packed item."
+    )
+    seed_code = """\
+import numpy as np
+
+
+def select_next_item(remaining_capacity, weights, values):
+    score = np.where(weights <= remaining_capacity, values, -np.inf)
+    return int(np.argmax(score))
+"""
+    expressions = Expressions(
+        {
+            "weight": "weight of each item that is left",
+            "value": "value of each item that is left",
+            "capacity": "weight that can still be packed",
+            "mean_weight": "mean weight of the items that are left",
+            "mean_value": "mean value of the items that are left",
+        },
+        TEMPLATE,
+    )
+    counts = counts("construct_kp")
+    growth = 2
+
+    async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:
+        size = self.size(split, size)
+        items = instances(self.name, split, size)
+        weights, values = items[..., 0], items[..., 1]
+        packed = np.zeros(len(items))
+        room = np.full(len(items), knapsack_capacity(size))
+        running = np.arange(len(items))
+        step = 0
+        while True:
+            fits = weights.min(axis=1, initial=np.inf) <= room + SLACK
+            if not fits.all():
+                weights, values, room, running = weights[fits], values[fits], room[fits], running[fits]
+            if not len(running):
+                return [float(-value) for value in packed]
+            step += 1
+            answers = await candidate.map_columns(room, weights, values, calls=len(running))
+
+            def where(i: int, running: np.ndarray = running, step: int = step) -> str:
+                return f"instance {running[i]}, step {step}"
+
+            chosen = decisions.integers(answers, where)
+            left = weights.shape[1]
+            outside = (chosen < 0) | (chosen >= left)
+            if outside.any():
+                i = int(outside.argmax())
+                raise CandidateError(
+                    Category.INFEASIBLE,
+                    f"{where(i)}: position {chosen[i]} does not exist; {left} items are left",
+                )
+            row = np.arange(len(running))
+            weight = weights[row, chosen]
+            heavy = weight > room + SLACK
+            if heavy.any():
+                i = int(heavy.argmax())
+                raise CandidateError(
+                    Category.INFEASIBLE,
+                    f"{where(i)}: item {chosen[i]} weighs {weight[i]:.6g}, only {room[i]:.6g} fits",
+                )
+            packed[running] += values[row, chosen]
+            room = np.maximum(room - weight, 0.0)
+            kept = np.ones(weights.shape, bool)
+            kept[row, chosen] = False
+            weights, values = weights[kept].reshape(-1, left - 1), values[kept].reshape(-1, left - 1)
+
+
+def problem() -> ConstructKp:
+    return ConstructKp()

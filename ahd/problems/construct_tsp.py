@@ -1,0 +1,153 @@
+"""construct_tsp: choose the next node of a tour, again and again, until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahd import decisions
+from ahd.base import BundledProblem
+from ahd.instances import counts, distances, instances
+from coevo.problem import Argument, Expressions, Signature, Split
+from coevo.sandbox import Candidate, CandidateError, Category
+
+NEAREST = 50
+"""At most so many candidates are offered, the nearest ones."""
+
+TEMPLATE = """\
+import numpy as np
+from numpy import exp, sqrt, square
+
+
+def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+    nodes = unvisited_nodes
+    d_current = distance_matrix[current_node].take(nodes)
+    d_destination = distance_matrix[destination_node].take(nodes)
+    between = distance_matrix.take(nodes, axis=0).take(nodes, axis=1)
+    d_mean = between.sum(axis=1) / (len(nodes) - 1)
+    between.flat[:: len(nodes) + 1] = np.inf
+    d_nearest = between.min(axis=1)
+    with np.errstate(all="ignore"):
+        try:
+            score = {expression}
+        except (ZeroDivisionError, OverflowError):
+            score = np.inf
+        score = score + np.zeros(len(nodes))
+    score[np.isnan(score)] = np.inf
+    return int(nodes[score.argmin()])
+"""
+
+
+class ConstructTsp(BundledProblem):
+    """Tours that begin and end at node 0. The objective of an instance is the length of its tour.
+
+    Instances are points in the unit square. In every round each instance asks for its next node; the last one is not asked
+    for. Function and instances as in the constructive TSP of EoH.
+    """
+
+    name = family = "construct_tsp"
+    goal = (
+        "Build a short round trip through points in the unit square, one point at a time. Given where the trip is now, the "
+        "function chooses the point to visit next. The average length of the round trips is minimised."
+    )
+    signature = Signature(
+        "select_next_node",
+        (
+            Argument("current_node", "int, the node the trip has reached"),
+            Argument("destination_node", "int, the node it must return to in the end"),
+            Argument(
+                "unvisited_nodes",
+                "1-D integer array, the nodes to choose among, the nearest to the current node first",
+            ),
+            Argument("distance_matrix", "2-D float array, distances between all nodes, 0 on the diagonal"),
+        ),
+        Argument("next_node", "int, one of unvisited_nodes"),
+    )
+    notes = (
+        "next_node must be an element of unvisited_nodes, not a position in that array. There are always at least two "
+        "unvisited nodes. The function is called about fifty times a trip, so it should be fast: prefer numpy to loops."
+    )
+    seed_code = """\
+import numpy as np
+
+
+def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
+    distances = distance_matrix[current_node][unvisited_nodes]
+    return int(unvisited_nodes[np.argmin(distances)])
+"""
+    expressions = Expressions(
+        {
+            "d_current": "distance from the current node to each unvisited node",
+            "d_destination": "distance from the destination to each unvisited node",
+            "d_mean": "mean distance of each unvisited node to the other unvisited ones",
+            "d_nearest": "distance of each unvisited node to the nearest other unvisited one",
+        },
+        TEMPLATE,
+    )
+    counts = counts("construct_tsp")
+    growth = 3
+    limits = replace(BundledProblem.limits, memory_mb=2048)
+
+    async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:
+        size = self.size(split, size)
+        points = instances(self.name, split, size)
+        length, neighbours = (_kept if split == "train" else _geometry)(split, size)
+        matrices = [await candidate.share(matrix) for matrix in length]
+        routes = await construct(candidate, neighbours, matrices)
+        row = np.arange(len(points))[:, None]
+        steps = points[row, routes] - points[row, np.roll(routes, -1, axis=1)]
+        return [float(value) for value in np.sqrt((steps * steps).sum(axis=2)).sum(axis=1)]
+
+
+def _geometry(split: Split, size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Distances, and the nodes in order of their distance from each node: (instances, nodes, nodes) both."""
+    length = distances(instances(ConstructTsp.family, split, size))
+    return length, length.argsort(axis=2, kind="stable")
+
+
+_kept = lru_cache(maxsize=1)(_geometry)
+
+
+async def construct(
+    candidate: Candidate, neighbours: NDArray[np.int64], matrices: Sequence[object]
+) -> NDArray[np.int64]:
+    """The order in which each instance's nodes are visited, from node 0 on: (instances, nodes)."""
+    count, nodes, _ = neighbours.shape
+    row = np.arange(count)
+    unvisited = np.ones((count, nodes), bool)
+    unvisited[:, 0] = False
+    routes = np.zeros((count, nodes), np.int64)
+    for step in range(1, nodes - 1):
+        here = routes[:, step - 1]
+        near = neighbours[row, here]
+        offered = near[np.take_along_axis(unvisited, near, axis=1)].reshape(count, -1)[:, :NEAREST]
+        answers = await candidate.map_columns(here, np.zeros(count, np.int64), offered, matrices, calls=count)
+
+        def where(i: int, step: int = step) -> str:
+            return f"instance {i}, step {step}"
+
+        chosen = decisions.integers(answers, where)
+        allowed = (offered == chosen[:, None]).any(axis=1)
+        if not allowed.all():
+            i = int(allowed.argmin())
+            raise CandidateError(Category.INFEASIBLE, f"{where(i)}: {_why(int(chosen[i]), unvisited[i])}")
+        routes[:, step] = chosen
+        unvisited[row, chosen] = False
+    routes[:, -1] = unvisited.argmax(axis=1)
+    return routes
+
+
+def _why(node: int, unvisited: NDArray[np.bool_]) -> str:
+    if not 0 <= node < len(unvisited):
+        return f"node {node} does not exist; nodes are 0 to {len(unvisited) - 1}"
+    if not unvisited[node]:
+        return f"node {node} is already in the tour"
+    return f"node {node} is not among the {NEAREST} unvisited nodes offered"
+
+
+def problem() -> ConstructTsp:
+    return ConstructTsp()

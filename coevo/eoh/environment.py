@@ -1,0 +1,215 @@
+"""Heuristic design as tasks: the agent is asked for a heuristic, answers, and the world judges what it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coevo.env import Environment, Observation, Task, Transition
+from coevo.eoh.language import Language, LanguageName, language_of
+from coevo.eoh.operators import Operator
+from coevo.eoh.replies import Draft
+from coevo.errors import ConfigError, explained
+from coevo.meter import Meter
+from coevo.problem import Problem, Split, Verdict, evaluate
+from coevo.sandbox import CandidateError, Sandbox
+
+Sink = Callable[[Task, Draft | None, Verdict], None]
+"""Told of every judged answer: the task, what was read in it (None if nothing), and the verdict."""
+
+FREE_TASKS = 32
+"""Tasks of each split that ask for a heuristic from scratch; they differ by their seeds only."""
+
+
+class Judge:
+    """Verdicts on programs, each program judged once a split; asking twice at the same time waits for the one answer."""
+
+    def __init__(self, problem: Problem, sandbox: Sandbox, size: int | None = None) -> None:
+        self.problem, self.size = problem, size
+        self._sandbox = sandbox
+        self._known: dict[tuple[str, Split], asyncio.Future[Verdict]] = {}
+        self.meter = Meter()
+
+    async def __call__(self, code: str, split: Split = "train") -> Verdict:
+        key = (code, split)
+        while (known := self._known.get(key)) is not None:
+            try:
+                return await asyncio.shield(known)
+            except asyncio.CancelledError:
+                if not known.cancelled():
+                    raise
+                self._known.pop(key, None)
+        size = self.size if split == "train" else None
+        work = evaluate(self.problem, code, sandbox=self._sandbox, split=split, size=size)
+        asked = self._known[key] = asyncio.ensure_future(work)
+        try:
+            with self.meter.during("judging"):
+                verdict = await asked  # cancelled with whoever asked first; others who wait then ask again
+        except BaseException:
+            self._known.pop(key, None)
+            raise
+        return verdict
+
+    def remember(self, code: str, verdict: Verdict) -> None:
+        """A verdict from an earlier session, so that it is not asked for again."""
+        future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        future.set_result(verdict)
+        self._known.setdefault((code, "train"), future)
+
+    async def reward(self, verdict: Verdict) -> float:
+        """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.
+
+        1/(1 + gap/gap of the simple one). Without a reference the scale is a tenth of the simple one's own value.
+        """
+        if verdict.objective is None:
+            return 0.0
+        simple = (await self(self.problem.seed_code)).objective
+        reference = self.problem.reference("train", self.size)
+        if simple is None:
+            raise ConfigError(
+                f"the seed heuristic of {self.problem.name} is not valid", hint="mend the problem's seed_code"
+            )
+        if reference is not None and simple > reference.objective:
+            gap = max(0.0, verdict.objective - reference.objective)
+            return 1.0 / (1.0 + gap / (simple - reference.objective))
+        scale = 0.1 * abs(simple) or 1.0
+        return 1.0 / (1.0 + math.exp(min(60.0, (verdict.objective - simple) / scale)))
+
+
+class HeuristicEnvironment:
+    """One request for a heuristic. An answer that is not valid may be mended while turns are left."""
+
+    def __init__(self, judge: Judge, language: Language, sink: Sink | None) -> None:
+        self._judge, self._language, self._sink = judge, language, sink
+        self._task: Task | None = None
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        self._task = task
+        return Observation(str(task.data["prompt"]), goal=task.goal)
+
+    async def step(self, action: str) -> Transition:
+        assert self._task is not None
+        draft: Draft | None = None
+        try:
+            draft = self._language.read(action)
+        except CandidateError as error:
+            verdict = Verdict(None, category=error.category, error=error.message)
+        else:
+            verdict = await self._judge(draft.code)
+        if self._sink is not None:
+            self._sink(self._task, draft, verdict)
+        reward = await self._judge.reward(verdict)
+        performed = draft.thought if draft else ""
+        if verdict.objective is None:
+            said = f"The heuristic failed ({verdict.category}): {verdict.error}\nWrite it again without this mistake."
+            info = {"category": str(verdict.category), "error": verdict.error, "performed": performed}
+            return Transition(Observation(said, error=verdict.error), 0.0, done=False, info=info)
+        return Transition(
+            Observation(f"The heuristic scores {verdict.objective:.6g} (smaller is better)."),
+            reward,
+            done=True,
+            success=True,
+            components={"objective": verdict.objective},
+            info={"performed": performed},
+        )
+
+    async def probe(self) -> str:
+        """What `coevo check` tries: the problem's simple heuristic, judged. Raises ConfigError when it fails."""
+        verdict = await self._judge(self._judge.problem.seed_code)
+        if verdict.objective is None:
+            raise ConfigError(
+                f"the seed heuristic of {self._judge.problem.name} failed ({verdict.category}): {verdict.error}",
+                hint="mend the problem's seed_code, or its limits if it is only too slow here",
+            )
+        return f"its simple heuristic scores {verdict.objective:.6g} in {verdict.seconds:.2f} s"
+
+    async def close(self) -> None:
+        self._task = None
+
+
+class HeuristicPool:
+    """Environments over one sandbox, which is opened with the first of them."""
+
+    def __init__(
+        self, size: int, problem: Problem, language: Language, *, workers: int, instance_size: int | None
+    ) -> None:
+        self.size = size
+        self.sink: Sink | None = None
+        self._sandbox = Sandbox(workers=workers, limits=problem.limits)
+        self.judge = Judge(problem, self._sandbox, instance_size)
+        self._language = language
+        self._opening = asyncio.Lock()
+        self._open = False
+
+    async def open(self) -> None:
+        async with self._opening:
+            if not self._open:
+                await self._sandbox.__aenter__()
+                self._open = True
+
+    async def acquire(self, task: Task) -> Environment:
+        await self.open()
+        return HeuristicEnvironment(self.judge, self._language, self.sink)
+
+    async def release(self, environment: Environment) -> None:
+        await environment.close()
+
+    async def close(self) -> None:
+        if self._open:
+            await self._sandbox.close()
+
+
+@dataclass(frozen=True, slots=True)
+class HeuristicTasks:
+    """A task set: its tasks ask for a heuristic from scratch; a search adds its own."""
+
+    problem: Problem
+    language: Language
+    workers: int = 1
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.problem.name
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        prompt = self.language.prompt(Operator.I1, ())
+        goal = f"write a heuristic for {self.problem.name}"
+        return tuple(
+            Task(f"{self.problem.name}/{split}/{number}", goal, number, Operator.I1.value, {"prompt": prompt})
+            for number in range(FREE_TASKS)
+        )
+
+    def pool(self, size: int) -> HeuristicPool:
+        return HeuristicPool(size, self.problem, self.language, workers=self.workers, instance_size=self.size)
+
+
+def tasks(
+    problem: str, language: LanguageName = "python", workers: int = 1, size: int | None = None
+) -> HeuristicTasks:
+    """The task set of a problem named as `package.module:factory`. Raises ConfigError."""
+    found = load_problem(problem)
+    return HeuristicTasks(found, language_of(language, found), workers, size)
+
+
+def load_problem(spec: str) -> Problem:
+    """The problem that `module:factory` or `file.py:factory` makes. Raises ConfigError."""
+    from coevo.loop.resources import load_object
+
+    factory: Any = load_object("search.problem", spec)
+    with explained(f"search.problem = {spec!r}", ConfigError):
+        problem = factory()
+    missing = [name for name in _NEEDED if not hasattr(problem, name)]
+    if missing:
+        raise ConfigError(
+            f"search.problem = {spec!r} made a {type(problem).__name__}, not a problem",
+            hint=f"it has no {', '.join(missing)}; see docs/heuristics.md",
+        )
+    made: Problem = problem
+    return made
+
+
+_NEEDED = ("name", "goal", "signature", "seed_code", "solve", "reference", "limits")

@@ -1,0 +1,69 @@
+"""The two languages heuristics are written in: Python functions, and formulas of a problem's own small language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from coevo.eoh.expressions import parse, text_of
+from coevo.eoh.grammar import lark
+from coevo.eoh.operators import Operator
+from coevo.eoh.population import Individual
+from coevo.eoh.prompts import expressions_of, formula_prompt, python_prompt
+from coevo.eoh.replies import Draft, read_python
+from coevo.errors import CoevoError
+from coevo.problem import Problem
+from coevo.sandbox import CandidateError, Category
+
+LanguageName = Literal["python", "formula"]
+
+
+class Language(Protocol):
+    """How a heuristic is asked for and how an answer is read. `grammar` constrains decoding, "" if nothing does."""
+
+    grammar: str
+
+    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str: ...
+
+    def read(self, reply: str) -> Draft:
+        """The draft in a reply. Raises CandidateError (`parse_error`)."""
+        ...
+
+
+def language_of(name: LanguageName, problem: Problem) -> Language:
+    """Raises ConfigError when the problem has no formulas."""
+    return FormulaLanguage(problem) if name == "formula" else PythonLanguage(problem)
+
+
+class PythonLanguage:
+    """Whole functions, with the idea in a sentence before them."""
+
+    grammar = ""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str:
+        return python_prompt(self._problem, operator, parents)
+
+    def read(self, reply: str) -> Draft:
+        return read_python(reply, self._problem.signature)
+
+
+class FormulaLanguage:
+    """One formula; the thought of a draft is the formula itself, its code the problem's template around it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._expressions = expressions_of(problem)
+        self.grammar = lark(self._expressions)
+
+    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str:
+        return formula_prompt(self._problem, operator, parents)
+
+    def read(self, reply: str) -> Draft:
+        try:
+            formula = text_of(parse(reply.strip(), self._expressions))
+        except CoevoError as error:
+            raise CandidateError(Category.PARSE_ERROR, error.message) from error
+        return Draft(formula, self._expressions.code(formula))

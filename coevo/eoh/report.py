@@ -1,0 +1,199 @@
+"""What a search found: the curve over candidates, the budget, the best with its gap on fresh instances, and comparisons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+from coevo.config import experiment_from
+from coevo.eoh.budget import Budget, count_budget
+from coevo.errors import StoreError
+from coevo.store import queries
+
+if TYPE_CHECKING:
+    from coevo.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """One search. `curve` has the best objective so far after each candidate that improved it, as (candidates, objective)."""
+
+    run: dict[str, Any]
+    problem: str
+    arm: str
+    turns: tuple[dict[str, Any], ...]
+    curve: tuple[tuple[int, float], ...]
+    best: tuple[dict[str, Any], ...]
+    budget: Budget
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"budget": asdict(self.budget) | {"holds": self.budget.holds}}
+
+
+def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchReport:
+    """The report of a search so far. Raises StoreError for an unknown run or one that is no search."""
+    row = queries.run(store, run)
+    experiment = experiment_from(row["config"], directory=Path(row["provenance"]["directory"]))
+    if experiment.search is None:
+        raise StoreError(f"run {row['id']} is no search over heuristics", hint=f"coevo report {row['id']}")
+    run = row["id"]
+    objectives = store.query("SELECT objective FROM heuristics WHERE run = ? ORDER BY turn, number", (run,))
+    curve: list[tuple[int, float]] = []
+    for count, one in enumerate(objectives, 1):
+        if one["objective"] is not None and (not curve or one["objective"] < curve[-1][1]):
+            curve.append((count, one["objective"]))
+    best = store.query(
+        "SELECT h.id, h.operator, h.generation, h.objective, h.thought, v.objective AS val, v.gap AS val_gap,"
+        " t.objective AS test, t.gap AS test_gap FROM heuristics h"
+        " LEFT JOIN heuristic_scores v ON v.heuristic = h.id AND v.split = 'val'"
+        " LEFT JOIN heuristic_scores t ON t.heuristic = h.id AND t.split = 'test'"
+        " WHERE h.run = ? AND h.objective IS NOT NULL GROUP BY h.code"
+        " ORDER BY t.objective IS NULL, v.objective IS NULL, v.objective, h.objective LIMIT ?",
+        (run, leaders),
+    )
+    problem = store.query("SELECT problem FROM heuristics WHERE run = ? LIMIT 1", (run,))
+    return SearchReport(
+        run={key: row[key] for key in ("id", "name", "status", "seed", "created_at", "finished_at", "error")},
+        problem=problem[0]["problem"] if problem else experiment.search.problem,
+        arm=arm_of(row["config"]),
+        turns=tuple(store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))),
+        curve=tuple(curve),
+        best=tuple(best),
+        budget=count_budget(store, run, experiment),
+    )
+
+
+def arm_of(config: dict[str, Any]) -> str:
+    """What is compared: `EoH`, `EoH+ES`, `EoH, no model`, `sample`, `sample+ES`, `chance`."""
+    search = config["search"]
+    name = {"eoh": "EoH", "sample": "sample"}[search["method"]]
+    if search["author"] == "chance":
+        return "random formulas" if search["method"] == "sample" else f"{name}, no model"
+    weights = config["schedule"]["mode"] in ("interleaved", "weights")
+    return name + ("+ES" if search["move"] and weights else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSummary:
+    """Runs of one arm on one problem with one budget. Statistics are over runs, on their best heuristics."""
+
+    problem: str
+    arm: str
+    candidates: int
+    runs: tuple[str, ...]
+    train: tuple[float, ...]
+    val: tuple[float, ...]
+    test: tuple[float, ...]
+    valid_share: float
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.train) if self.train else None
+
+    @property
+    def deviation(self) -> float | None:
+        return stdev(self.train) if len(self.train) > 1 else None
+
+
+def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]:
+    """All finished searches (or `runs`) by problem, arm and number of candidates, the best mean first."""
+    rows = store.query(
+        "SELECT id, config FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
+        " ORDER BY created_at"
+    )
+    groups: dict[tuple[str, str, int], list[SearchReport]] = {}
+    for row in rows:
+        if runs and row["id"] not in runs:
+            continue
+        report = make_search_report(store, row["id"], leaders=1)
+        key = (report.problem, arm_of(json.loads(row["config"])), report.budget.candidates)
+        groups.setdefault(key, []).append(report)
+    summaries = [
+        ArmSummary(
+            problem=problem,
+            arm=arm,
+            candidates=candidates,
+            runs=tuple(report.run["id"] for report in reports),
+            train=tuple(report.curve[-1][1] for report in reports if report.curve),
+            val=tuple(r.best[0]["val"] for r in reports if r.best and r.best[0]["val"] is not None),
+            test=tuple(r.best[0]["test"] for r in reports if r.best and r.best[0]["test"] is not None),
+            valid_share=sum(r.budget.valid for r in reports) / max(1, sum(r.budget.judged for r in reports)),
+        )
+        for (problem, arm, candidates), reports in groups.items()
+    ]
+    return sorted(summaries, key=lambda summary: (summary.problem, summary.mean is None, summary.mean or 0.0))
+
+
+def lineage(store: Store, heuristic: str) -> list[dict[str, Any]]:
+    """A heuristic and its ancestors, the oldest first, each once. Raises StoreError for an unknown id."""
+    found: dict[str, dict[str, Any]] = {}
+    waiting = [heuristic]
+    while waiting:
+        id_ = waiting.pop()
+        if id_ in found:
+            continue
+        rows = store.query("SELECT * FROM heuristics WHERE id = ?", (id_,))
+        if not rows:
+            raise StoreError(
+                f"there is no heuristic {id_}", hint="`coevo heuristics list RUN` names those of a run"
+            )
+        found[id_] = rows[0] | {"parents": json.loads(rows[0]["parents"] or "[]")}
+        waiting += found[id_]["parents"]
+    return sorted(found.values(), key=lambda row: (row["turn"], row["number"]))
+
+
+def render_curves(reports: Sequence[SearchReport]) -> str:
+    """Best objective so far over candidates, one line a run, as an SVG document."""
+    width, height, left, right, top, bottom = 760, 380, 70, 170, 40, 50
+    shown = [report for report in reports if report.curve]
+    values = [value for report in shown for _, value in report.curve] or [0.0, 1.0]
+    low, high = min(values), max(values)
+    high = high if high > low else low + 1.0
+    last = max([1, *(report.budget.candidates for report in shown)])
+    colours = ("#2171b5", "#d94801", "#41ab5d", "#6a51a3", "#737373", "#c51b8a")
+    arms = list(dict.fromkeys(report.arm for report in shown))
+
+    def x(count: float) -> float:
+        return left + (width - left - right) * count / last
+
+    def y(value: float) -> float:
+        return height - bottom - (height - top - bottom) * (value - low) / (high - low)
+
+    parts = [f'<rect width="{width}" height="{height}" fill="white"/>']
+    for tick in range(5):
+        value = low + (high - low) * tick / 4
+        parts.append(
+            f'<line x1="{left}" x2="{width - right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
+            f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.4g}</text>'
+            f'<text x="{x(last * tick / 4):.1f}" y="{height - bottom + 18}" text-anchor="middle">'
+            f"{round(last * tick / 4)}</text>"
+        )
+    for report in shown:
+        steps = [(count, value) for count, value in report.curve] + [
+            (report.budget.candidates, report.curve[-1][1])
+        ]
+        path = f"M{x(steps[0][0]):.1f},{y(steps[0][1]):.1f}" + "".join(
+            f" H{x(count):.1f} V{y(value):.1f}" for count, value in steps[1:]
+        )
+        colour = colours[arms.index(report.arm) % len(colours)]
+        parts.append(
+            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6">'
+            f"<title>{escape(report.run['id'])}</title></path>"
+        )
+    parts += [
+        f'<text x="{width - right + 12}" y="{top + 18 * place}" fill="{colours[place % len(colours)]}">{escape(arm)}</text>'
+        for place, arm in enumerate(arms)
+    ]
+    title = escape(" · ".join(dict.fromkeys(report.problem for report in shown)))
+    parts.append(f'<text x="{width / 2}" y="20" text-anchor="middle">{title}: best so far</text>')
+    parts.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">candidates</text>')
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f' font-family="sans-serif" font-size="12">\n{body}\n</svg>\n'
+    )

@@ -1,0 +1,166 @@
+"""Problems whose solutions are small programs: what a heuristic is asked to do, and how one is judged.
+
+A heuristic is Python source with one function. It runs in the sandbox and hands back decisions; the problem's driver, its
+instances and its scoring stay in the process that runs the search, out of the candidate's reach. The objective is always
+minimised.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from coevo.sandbox import Candidate, CandidateError, Category, Limits, Sandbox
+
+Split = Literal["train", "val", "test"]
+"""`train` scores candidates during a search, `val` (fresh instances) picks among the best, `test` is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the function, with its type, shape and meaning in a few words."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The function a heuristic must define; arguments are passed by position."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+    result: Argument
+
+    @property
+    def header(self) -> str:
+        """`def name(a, b):`"""
+        return f"def {self.function}({', '.join(argument.name for argument in self.arguments)}):"
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """A small language of formulas in which heuristics of the problem can be written.
+
+    `variables` maps names to meanings. `template` is the source of the whole heuristic with `{expression}` in the place of
+    the formula; the variables are arrays or numbers there, and `np` is numpy.
+    """
+
+    variables: Mapping[str, str]
+    template: str
+
+    def code(self, expression: str) -> str:
+        return self.template.replace("{expression}", expression)
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """One heuristic-design problem. A file that defines one is all that is needed to search on it."""
+
+    name: str
+    goal: str
+    """What the heuristic is for and what is minimised, in a few sentences for the model."""
+    signature: Signature
+    notes: str
+    """Constraints the code must keep, for the model."""
+    seed_code: str
+    """A simple valid heuristic."""
+    expressions: Expressions | None
+    limits: Limits
+    """Of one evaluation on the train split."""
+
+    async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:
+        """The objective of every instance of a split (`size` picks among a split's instance sizes).
+
+        Raises CandidateError when a decision is not allowed. Random solvers draw the same numbers for every candidate.
+        """
+        ...
+
+    def reference(self, split: Split, size: int | None = None) -> Reference | None:
+        """A best known value to measure the gap to, where there is one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference objective (mean over the split's instances) and who found it.
+
+    `bound`: no valid solution can have a smaller mean objective (proven optimum or bound); None where nothing is proven.
+    """
+
+    objective: float
+    source: str
+    bound: float | None = None
+
+    def gap(self, objective: float) -> float:
+        """How much worse than the reference, as a share of it (0.1: ten per cent)."""
+        return (objective - self.objective) / abs(self.objective)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an evaluation found. `objective` is the mean over `objectives` (one an instance), None if it is not valid."""
+
+    objective: float | None
+    objectives: tuple[float, ...] = ()
+    category: Category | None = None
+    error: str = ""
+    output: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    cpu_s: float = field(default=0.0, compare=False)
+
+    @property
+    def valid(self) -> bool:
+        return self.objective is not None
+
+
+BOUND_TOLERANCE = 1e-9
+
+
+async def evaluate(
+    problem: Problem,
+    code: str,
+    *,
+    sandbox: Sandbox,
+    split: Split = "train",
+    size: int | None = None,
+    limits: Limits | None = None,
+) -> Verdict:
+    """Run a heuristic on a split. Whatever the candidate does becomes a verdict; only a broken sandbox raises (WorldError).
+
+    `limits` stand in for the problem's, which are those of the train split.
+    """
+    started = time.perf_counter()
+    arity = len(problem.signature.arguments)
+    cpu_s, output = 0.0, ""
+    try:
+        async with sandbox.candidate(
+            code, problem.signature.function, arity=arity, limits=limits or problem.limits
+        ) as candidate:
+            started = time.perf_counter()  # waiting for a free worker is not the candidate's time
+            try:
+                objectives = tuple(float(value) for value in await problem.solve(candidate, split, size))
+            finally:
+                cpu_s, output = candidate.cpu_s, candidate.output
+        objective = math.fsum(objectives) / len(objectives)
+        if not math.isfinite(objective):
+            raise CandidateError(Category.NON_FINITE, f"the objective is {objective}")
+        reference = problem.reference(split, size)
+        bound = reference.bound if reference else None
+        if bound is not None and objective < bound - BOUND_TOLERANCE * abs(bound):
+            raise CandidateError(
+                Category.IMPLAUSIBLE, f"the objective {objective:.6g} is below the proven bound {bound:.6g}"
+            )
+    except CandidateError as error:
+        return Verdict(
+            None,
+            category=error.category,
+            error=error.message,
+            output=error.output or output,
+            seconds=time.perf_counter() - started,
+            cpu_s=cpu_s,
+        )
+    return Verdict(objective, objectives, output=output, seconds=time.perf_counter() - started, cpu_s=cpu_s)

@@ -1,0 +1,26 @@
+"""A sandbox for programs that nobody has read: a fresh process each, decisions out, nothing else.
+
+The driver of a problem stays in its own process and asks the candidate's function in lock-step rounds; instances and scoring
+never enter the candidate's process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from coevo.sandbox.base import CandidateError, Category, Limits
+from coevo.sandbox.candidate import Candidate
+from coevo.sandbox.pool import Sandbox, isolation
+
+if TYPE_CHECKING:
+    from coevo.sandbox.wire import Ragged, Shared
+
+__all__ = ["Candidate", "CandidateError", "Category", "Limits", "Ragged", "Sandbox", "Shared", "isolation"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Ragged", "Shared"):  # their module needs numpy
+        from coevo.sandbox import wire
+
+        return getattr(wire, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

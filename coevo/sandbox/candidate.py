@@ -1,0 +1,191 @@
+"""One program at the driver's command: its function is called in rounds, its failures get a category and a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import signal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from coevo.errors import WorldError
+from coevo.sandbox.base import CandidateError, Category, Limits
+from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
+from coevo.sandbox.worker import End, Worker
+
+if TYPE_CHECKING:
+    from coevo.sandbox.channel import Channel
+    from coevo.sandbox.wire import Shared
+
+_REPORTED = {
+    Category.SYNTAX_ERROR,
+    Category.MISSING_FUNCTION,
+    Category.WRONG_SIGNATURE,
+    Category.IMPORT_ERROR,
+    Category.EXCEPTION,
+    Category.FORBIDDEN,
+    Category.BAD_REPLY,
+}
+"""What a candidate's process may say of itself."""
+
+_GRACE_S = 0.2
+_LINE_LIMIT = 160
+
+
+class Candidate:
+    """A program that runs in its own process, with its function at the driver's command."""
+
+    def __init__(self, code: str, worker: Worker, channel: Channel, limits: Limits) -> None:
+        self._code, self._worker, self._channel, self._limits = code, worker, channel, limits
+        self._wall_left = limits.wall_s
+        self._shared = 0
+        self._ended: End | None = None
+        self.arity: int | None = None
+        """The number of arguments that was asked for and that the function takes."""
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds used so far."""
+        return self._ended.cpu_s if self._ended else self._channel.cpu_s
+
+    @property
+    def output(self) -> str:
+        """What it printed so far, cut to `output_kb`."""
+        return self._channel.output
+
+    async def share(self, value: Any) -> Shared:
+        """Send a value once, to stand for an argument in later calls. Every call gets a fresh copy."""
+        from coevo.sandbox import wire
+
+        writer = wire.Writer()
+        writer.value(value)
+        await self._exchange(writer.frame(wire.SHARE))
+        self._shared += 1
+        return wire.Shared(self._shared - 1)
+
+    async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """function(*arguments) for each, in order; all calls have the same number of arguments.
+
+        Arguments are int, float, bool, None, str, numeric arrays, tuples and lists of those, and Shared. Results are the
+        same without Shared; numpy's numbers come back as Python's. Raises CandidateError.
+        """
+        return await self.map_columns(*zip(*calls, strict=True), calls=len(calls))
+
+    async def map_columns(self, *columns: Any, calls: int) -> list[Any]:
+        """The same with the arguments in columns: all first arguments, then all second ones.
+
+        A column is a sequence, an array (row i for call i), Ragged, or one Shared for all calls. With many small calls a
+        round this is several times cheaper for the driver.
+        """
+        from coevo.sandbox import wire
+
+        writer = wire.Writer()
+        writer.calls(columns, calls)
+        kind, payload = await self._exchange(writer.frame(wire.CALLS))
+        try:
+            reader = wire.Reader(payload)
+            results = list(reader.column())
+            reader.end()
+        except (ValueError, MemoryError) as error:
+            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+        if kind != wire.RESULTS or len(results) != calls:
+            raise self._error(Category.BAD_REPLY, f"{len(results)} results came back for {calls} calls")
+        return results
+
+    async def load(self, function: str, arities: tuple[int, ...]) -> None:
+        """Run the module's code and find its function."""
+        from coevo.sandbox import wire
+
+        writer = wire.Writer()
+        writer.value((self._code, function, arities, self._limits.output_kb * 1024))
+        _, payload = await self._exchange(writer.frame(wire.LOAD))
+        try:
+            arity = wire.Reader(payload).value()
+        except ValueError:
+            arity = 0
+        if arity is not None and arity not in arities:
+            raise self._error(Category.BAD_REPLY, "the reply cannot be read")
+        self.arity = arity
+
+    def close(self) -> None:
+        """Close its channel; what is known of it stays."""
+        self._channel.close()
+
+    async def _exchange(self, frame: bytes) -> tuple[int, bytearray]:
+        from coevo.sandbox import channel, wire
+
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            kind, payload = await self._channel.request(frame, max(0.0, self._wall_left))
+        except TimeoutError:
+            raise self._error(
+                Category.TIMEOUT, f"it did not answer within {self._limits.wall_s:g} s"
+            ) from None
+        except wire.WireError as error:
+            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+        except channel.Closed:
+            raise await self._autopsy() from None
+        finally:
+            self._wall_left -= loop.time() - started
+        if kind == wire.FAILED:
+            raise self._failure(payload)
+        return kind, payload
+
+    def _failure(self, payload: bytearray) -> CandidateError:
+        """What the candidate's process says of its failure; not trusted beyond its own fate."""
+        from coevo.sandbox import wire
+
+        try:
+            said, message, line = wire.Reader(payload).value()
+            message = plain(str(message)) + self._line(line)
+        except (ValueError, TypeError):
+            return self._error(Category.BAD_REPLY, "the reply cannot be read")
+        if said == EXITED:
+            return self._error(Category.KILLED, f"it ended its own process: {message}")
+        if said == Category.MEMORY:
+            return self._error(Category.MEMORY, self._memory_message() + self._line(line))
+        if said not in _REPORTED:
+            return self._error(Category.BAD_REPLY, "the reply cannot be read")
+        return self._error(Category(said), message)
+
+    def _line(self, number: int | None) -> str:
+        """`, line 3: return 1 / n` if the code has that line."""
+        lines = io.StringIO(self._code, newline=None).readlines()
+        if number is None or not 1 <= number <= len(lines):
+            return ""
+        return f", line {number}: {plain(lines[number - 1])[:_LINE_LIMIT]}"
+
+    def _memory_message(self) -> str:
+        return f"it asked for more than the {self._limits.memory_mb} MB of memory it may use"
+
+    async def _autopsy(self) -> CandidateError:
+        """Why the process is gone."""
+        self._worker.end(_GRACE_S)
+        try:
+            end = self._ended = await self._worker.ended()
+        except (OSError, TimeoutError) as error:
+            raise WorldError(f"a sandbox worker broke: {error}") from error
+        number = end.status & 0x7F
+        if number == signal.SIGXCPU or (number == signal.SIGKILL and end.cpu_s >= self._limits.cpu_s):
+            return self._error(Category.CPU, f"it used more than {self._limits.cpu_s:g} s of processor time")
+        if not number:
+            status = end.status >> 8
+            if status == OUT_OF_MEMORY:
+                return self._error(Category.MEMORY, self._memory_message())
+            return self._error(Category.KILLED, f"it ended its own process with exit status {status}")
+        if number == signal.SIGKILL:
+            return self._error(
+                Category.KILLED, "it closed its channel to the driver or was killed by the system"
+            )
+        if number == signal.SIGSYS:
+            return self._error(Category.FORBIDDEN, "it made a system call that is not allowed")
+        return self._error(Category.KILLED, f"it died of {signal.Signals(number).name}")
+
+    def _error(self, category: Category, message: str) -> CandidateError:
+        return CandidateError(category, message, output=self.output)
+
+
+def plain(text: str) -> str:
+    """One line without control characters, so that a message can do nothing to a terminal or a prompt's layout."""
+    return "".join(character if character.isprintable() else " " for character in text).strip()

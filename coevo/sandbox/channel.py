@@ -1,0 +1,157 @@
+"""The driver's end of a candidate's channel: one frame out, one frame back, within what is left of the time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import time
+
+from coevo.sandbox import wire
+
+_CREDENTIALS = struct.Struct("3i")
+_CHUNK = 1 << 18
+_BUFFER = 1 << 20
+_READS_BEYOND_CAP = 16
+"""A candidate that writes this many times its share past Python's own files finds its output closed."""
+
+
+class Closed(Exception):
+    """The candidate's end is closed: its process is gone, or it closed it."""
+
+
+class Channel:
+    """Lock-step exchange with one candidate. Whatever it sends, and when, costs at most the size of a reply."""
+
+    def __init__(self, sock: socket.socket, output: int, *, output_bytes: int, reply_bytes: int) -> None:
+        self._socket, self._output = sock, output
+        self._reply_bytes = reply_bytes
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._buffer = bytearray()
+        self._closed = self._spoilt = False
+        self._pid = 0
+        self._cpu_s = 0.0
+        self._printed = bytearray()
+        self._output_bytes = output_bytes
+        self._output_left = output_bytes * _READS_BEYOND_CAP
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        os.set_blocking(output, False)
+        self._loop.add_reader(sock.fileno(), self._read)
+        self._loop.add_reader(output, self._drain)
+
+    async def request(self, frame: bytes, timeout_s: float) -> tuple[int, bytearray]:
+        """Send a frame and wait for the reply. Raises TimeoutError, Closed, or wire.WireError for what is no frame."""
+        if self._spoilt:
+            raise wire.WireError("bytes that nobody asked for")
+        if self._closed:
+            raise Closed
+        self._waiter = waiter = self._loop.create_future()
+        timer = self._loop.call_later(timeout_s, _expire, waiter)
+        try:
+            try:
+                sent = self._socket.send(frame)
+            except BlockingIOError:
+                sent = 0
+            if sent < len(frame):
+                async with asyncio.timeout(timeout_s):
+                    await self._loop.sock_sendall(self._socket, memoryview(frame)[sent:])
+            await waiter
+        except (ConnectionResetError, BrokenPipeError):
+            raise Closed from None
+        finally:
+            timer.cancel()
+            self._waiter = None
+        size = self._frame_size()
+        if size is None and self._closed:
+            raise Closed
+        if size != len(self._buffer):
+            raise wire.WireError("bytes that are no reply")
+        kind = wire.HEADER.unpack_from(self._buffer)[1]
+        payload, self._buffer = self._buffer[wire.HEADER.size :], bytearray()
+        return kind, payload
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time used so far, by the kernel's clock of that process; 0 before its first reply."""
+        if self._pid:
+            try:
+                self._cpu_s = time.clock_gettime((~self._pid << 3) | 2)
+            except OSError:
+                self._pid = 0
+        return self._cpu_s
+
+    @property
+    def output(self) -> str:
+        self._drain()
+        return self._printed[: self._output_bytes].decode("utf-8", "replace")
+
+    def close(self) -> None:
+        self._drain()
+        self._close_output()
+        self._stop_reading()
+        self._cpu_s, self._pid = self.cpu_s, 0
+        self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            if self._pid:
+                data = self._socket.recv(_CHUNK)
+            else:
+                data, ancillary, _, _ = self._socket.recvmsg(_CHUNK, socket.CMSG_SPACE(_CREDENTIALS.size))
+                for level, kind, content in ancillary:
+                    if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                        self._pid = _CREDENTIALS.unpack(content)[0]
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        self._buffer += data
+        if not data:
+            self._closed = True
+        waiter = self._waiter
+        if waiter is None:
+            self._spoilt = not self._closed
+        elif not waiter.done() and (self._closed or self._frame_size() is not None):
+            waiter.set_result(None)
+        if self._closed or self._spoilt:
+            self._stop_reading()
+
+    def _frame_size(self) -> int | None:
+        """Size of the frame in the buffer, None as long as it is not complete; 0 if it is none."""
+        if len(self._buffer) < wire.HEADER.size:
+            return None
+        magic, _, length = wire.HEADER.unpack_from(self._buffer)
+        if magic != wire.MAGIC or length > self._reply_bytes:
+            return 0
+        size: int = wire.HEADER.size + length
+        return size if size <= len(self._buffer) else None
+
+    def _drain(self) -> None:
+        while self._output >= 0:
+            try:
+                data = os.read(self._output, _CHUNK)
+            except BlockingIOError:
+                return
+            self._printed += data[: max(0, self._output_bytes - len(self._printed))]
+            self._output_left -= len(data)
+            if not data or self._output_left < 0:
+                self._close_output()
+
+    def _close_output(self) -> None:
+        if self._output >= 0:
+            self._loop.remove_reader(self._output)
+            os.close(self._output)
+            self._output = -1
+
+    def _stop_reading(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket.fileno())
+
+
+def _expire(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())

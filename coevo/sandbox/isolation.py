@@ -1,0 +1,209 @@
+"""The layers around candidates: which there are on this machine, and putting them on.
+
+Every layer that the machine lacks is left out and named in `layers`; a layer that it has must hold for every candidate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import secrets
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterable
+
+from coevo.sandbox import landlock, linux, namespaces, seccomp
+
+LINUX = sys.platform == "linux"
+OPEN_FILES = 64
+
+
+class Isolation:
+    """The layers of one zygote.
+
+    In order: enter_namespaces, enter; then for each candidate prepare, enter_candidate in its process, and clean when it has
+    ended. `directory` is an empty directory for the candidates; `without` names layers to leave out.
+    """
+
+    def __init__(self, directory: str, *, without: Collection[str] = ()) -> None:
+        self._directory = self._own = directory
+        self._without = without
+        self._ruleset: landlock.Ruleset | None = None
+        self._filter: seccomp.Filter | None = None
+        self._own_size = 0
+        self._base_memory = 0
+        self.separate = False
+        """Whether this is the first process of a process namespace, so that killing all it sees kills no other."""
+        self.layers = {
+            "process": "fresh for each candidate, ended with its descendants",
+            "limits": "processor time, memory, file size, open files",
+        }
+
+    def enter_namespaces(self, cleanup: Callable[[], None]) -> None:
+        """Go on in a child process with its own namespaces, if that is possible; `cleanup` runs outside at its end."""
+        self._layer("namespaces", lambda: namespaces.enter(cleanup))
+        self.separate = os.getpid() == 1
+        if LINUX and not self.separate:
+            with contextlib.suppress(OSError):
+                linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+
+    def enter(self, packages: Iterable[str]) -> None:
+        """Change the root and get the other layers ready. What candidates use of Python must have been loaded."""
+        self._base_memory = _address_space()
+        readable, hidden = namespaces.needed_paths(packages)
+        self._layer("files", lambda: self._change_root(readable, hidden))
+        self._layer("landlock", lambda: self._prepare_landlock(readable, hidden))
+        self._layer("seccomp", self._prepare_seccomp)
+
+    def prepare(self, file_size: int) -> None:
+        """Make an empty own directory for the next candidate."""
+        if self._own == self._directory:
+            _empty(self._own)
+        elif file_size != self._own_size or os.listdir(self._own):
+            namespaces.renew_own_folder(file_size)
+            self._own_size = file_size
+
+    def enter_candidate(self, cpu_s: int, memory: int, file_size: int) -> None:
+        """Put all layers on this process. Raises OSError if one does not hold; the process must not go on then."""
+        os.chdir(self._own)
+        address_space = self._base_memory + memory
+        for limit, soft, hard in (
+            (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),  # a signal, and a second later the end
+            (resource.RLIMIT_AS, address_space, address_space),
+            (resource.RLIMIT_FSIZE, file_size, file_size),
+            (resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES),
+            (resource.RLIMIT_NPROC, 0, 0),
+            (resource.RLIMIT_CORE, 0, 0),
+        ):
+            resource.setrlimit(limit, (soft, hard))
+        if LINUX:
+            linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+            linux.drop_capabilities()
+            linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+        if self._ruleset:
+            self._ruleset.restrict()
+        if self._filter:
+            self._filter.restrict(os.getpid())
+
+    def clean(self, pid: int) -> None:
+        """Kill what the candidate left running; `pid` is its own process, which has ended."""
+        if self.separate:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)  # reaches this namespace only, and not its first process
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        _end_children()
+
+    def close(self) -> None:
+        if self._own == self._directory:
+            _empty(self._own)
+            os.rmdir(self._own)
+
+    def _layer(self, name: str, put_on: Callable[[], str]) -> None:
+        """`put_on` says what the layer is, or raises OSError if it cannot be had."""
+        if name in self._without:
+            self.layers[name] = "no: left out"
+        elif not LINUX:
+            self.layers[name] = f"no: not on {sys.platform}"
+        else:
+            try:
+                self.layers[name] = put_on()
+            except OSError as error:
+                self.layers[name] = f"no: {error}"
+
+    def _change_root(self, readable: list[str], hidden: list[str]) -> str:
+        if not self.separate:
+            raise OSError("it takes namespaces")
+        try:
+            namespaces.change_root(self._directory, readable, hidden)
+        except OSError:
+            with contextlib.suppress(OSError):
+                linux.unmount(self._directory)
+            raise
+        self._own = namespaces.OWN_FOLDER
+        return "Python and its libraries, read-only, and an own directory in memory"
+
+    def _prepare_landlock(self, readable: list[str], hidden: list[str]) -> str:
+        ruleset = landlock.Ruleset()
+        ruleset.readable(readable, hidden)
+        own = self._own if self._own == self._directory else os.path.dirname(self._own)
+        ruleset.writable(own, namespaces.DEVICES)
+        _probe(ruleset.restrict)
+        self._ruleset = ruleset
+        return f"version {ruleset.version}"
+
+    def _prepare_seccomp(self) -> str:
+        calls = seccomp.Filter()
+        _probe(lambda: calls.restrict(os.getpid()))
+        self._filter = calls
+        return "system calls for computing, no others"
+
+
+def _probe(restrict: Callable[[], None]) -> None:
+    """Put a restriction on a child, to see whether the kernel takes it. Raises its OSError."""
+    child = os.fork()
+    if not child:
+        code = 255
+        try:
+            linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+            restrict()
+            code = 0
+        except OSError as error:
+            code = error.errno or code
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if status:
+        code = os.waitstatus_to_exitcode(status)
+        raise OSError(code, os.strerror(code) if code > 0 else f"died of signal {-code}")
+
+
+def _end_children() -> None:
+    """Kill and reap all children, those of dead children included."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            _kill_children()
+
+
+def _kill_children() -> None:
+    own = os.getpid()
+    try:
+        with open(f"/proc/{own}/task/{own}/children") as file:
+            children = [int(word) for word in file.read().split()]
+    except OSError:  # no such list here: they have been told to end already
+        children = []
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(-1, 0)
+
+
+def _empty(folder: str) -> None:
+    """Remove all that is in a folder. However deep a tree is, nothing here goes deeper than two levels: it is lifted up."""
+    while entries := list(os.scandir(folder)):
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+                continue
+            os.chmod(entry.path, 0o700)
+            for inner in list(os.scandir(entry.path)):
+                if inner.is_dir(follow_symlinks=False):
+                    os.chmod(inner.path, 0o700)
+                    os.rename(inner.path, os.path.join(folder, secrets.token_hex(16)))
+                else:
+                    os.unlink(inner.path)
+            os.rmdir(entry.path)
+
+
+def _address_space() -> int:
+    """Bytes of address space of this process; 0 where that is not to be had."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0

@@ -1,0 +1,143 @@
+"""Namespaces: no network, no other processes, and a file system with Python and its libraries in it and little else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from coevo.sandbox import linux
+
+INNER_ID = 1000
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+OWN_FOLDER = "/tmp/heuristic"
+"""The candidate's directory, where the root is one of its own."""
+_INODES = 1024
+
+_SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+
+
+def needed_paths(packages: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What Python, its standard library and some package folders are made of, and folders in between that stay hidden."""
+    standard = [path for path in sys.path if os.path.exists(path)]
+    hidden = [os.path.join(path, name) for path in standard for name in _PACKAGE_FOLDERS]
+    needed = {path for path in (*_SYSTEM_LIBRARIES, *standard) if os.path.exists(path)}
+    for folder in packages:
+        needed.update(path for path in (folder, folder + ".libs") if os.path.isdir(path))
+    for folder in _library_folders():
+        if not any(_within(folder, path) for path in needed):
+            needed.update(
+                entry.path for entry in os.scandir(folder) if ".so" in entry.name and entry.is_file()
+            )
+    return sorted(needed), sorted(path for path in hidden if os.path.isdir(path))
+
+
+def enter(cleanup: Callable[[], None]) -> str:
+    """Go on in new namespaces, as their first process; the old process waits for it, cleans up and ends the same way.
+
+    Returns the namespaces' names. Raises OSError where they are not allowed; then nothing has changed.
+    """
+    user, group = os.geteuid(), os.getegid()
+    others = linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+    names = "process, network, ipc, uts"
+    try:
+        linux.unshare(linux.CLONE_NEWUSER | others)
+    except OSError:
+        if user != 0:
+            raise
+        linux.unshare(others)  # a superuser who may make all but user namespaces
+    else:
+        names = f"user, {names}"
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{INNER_ID} {user} 1")
+        _write("/proc/self/gid_map", f"{INNER_ID} {group} 1")
+    child = os.fork()
+    if child:
+        _wait_for(child, cleanup)
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    return names
+
+
+def change_root(root: str, readable: Sequence[str], hidden: Sequence[str]) -> None:
+    """Make a root of `readable` (read-only) without what is below `hidden`, some devices, and OWN_FOLDER in memory.
+
+    `root` is an empty directory. Raises OSError; then the root is the old one.
+    """
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
+    linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=755")
+    shown: list[tuple[str, bool]] = []
+    for path in sorted({*readable, *hidden}):
+        above = [visible for outer, visible in shown if _within(path, outer)]
+        if path in hidden:
+            if above and above[-1]:
+                linux.mount(
+                    "tmpfs", root + path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=755"
+                )
+                shown.append((path, False))
+        elif not above or not above[-1]:
+            _bind(path, root + path)
+            shown.append((path, True))
+    for device in DEVICES:
+        _touch(root + device)
+    os.makedirs(root + OWN_FOLDER, exist_ok=True)
+    linux.set_mount_attributes(
+        root, linux.MOUNT_ATTR_RDONLY | linux.MOUNT_ATTR_NOSUID | linux.MOUNT_ATTR_NODEV
+    )
+    for device in DEVICES:
+        linux.mount(device, root + device, "", linux.MS_BIND)
+    _mount_own_folder(root + OWN_FOLDER, 1 << 20)
+    os.chdir(root)
+    linux.pivot_root(".", ".")
+    linux.unmount(".")
+    os.chdir("/")
+
+
+def renew_own_folder(size: int) -> None:
+    """Replace OWN_FOLDER by an empty one that holds at most `size` bytes."""
+    linux.unmount(OWN_FOLDER)
+    _mount_own_folder(OWN_FOLDER, size)
+
+
+def _mount_own_folder(path: str, size: int) -> None:
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("tmpfs", path, "tmpfs", flags, f"size={size},nr_inodes={_INODES},mode=700")
+
+
+def _wait_for(child: int, cleanup: Callable[[], None]) -> NoReturn:
+    _, status = os.waitpid(child, 0)
+    cleanup()
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _library_folders() -> set[str]:
+    """Where the shared libraries lie that this process has loaded."""
+    with open("/proc/self/maps") as file:
+        paths = {line.split(maxsplit=5)[5].strip() for line in file if "/" in line}
+    return {os.path.dirname(path) for path in paths if ".so" in os.path.basename(path)}
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)
+
+
+def _bind(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        _touch(target)
+    linux.mount(source, target, "", linux.MS_BIND | linux.MS_REC)
+
+
+def _touch(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "a"):
+        pass
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)

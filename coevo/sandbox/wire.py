@@ -1,0 +1,332 @@
+"""How values cross between the driver and a candidate: tagged binary frames, decoded without trust.
+
+A frame is a header (magic, kind, length) and a payload. Values are None, bool, int, float, str, tuple, list and arrays of
+booleans, integers or floats. The arguments of many calls go as columns: all first arguments, then all second ones. A column
+of equal type is packed into one buffer, which makes a round of small calls cheap on both sides. `Reader` checks every length
+against what is there, so that any bytes at all end in a value or in `WireError`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+HEADER = struct.Struct("<4sIQ")
+MAGIC = b"cvo1"
+
+LOAD, SHARE, CALLS, RESULTS, DONE, FAILED = range(1, 7)
+"""Kinds of frames: the first three go to the candidate, the others come back."""
+
+DTYPES = {
+    code: np.dtype(code)
+    for code in ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
+}
+MAX_DEPTH = 32
+MAX_VALUES = 1 << 20
+"""Values outside of arrays and packed columns in one payload."""
+MAX_INT_BYTES = 1024
+MAX_DIMENSIONS = 32
+ALIGNMENT = 16
+
+_COUNT = struct.Struct("<Q")
+_INT = struct.Struct("<q")
+_FLOAT = struct.Struct("<d")
+_dtype_of, _shape_of = attrgetter("dtype"), attrgetter("shape")
+_INTS = {int, np.int64, np.int32, np.intp, np.int16, np.int8, np.uint8, np.uint16, np.uint32}
+_FLOATS = {float, np.float64, np.float32, np.float16}
+
+
+class WireError(ValueError):
+    """Bytes that are no value, or a value that is no plain data."""
+
+
+class Shared:
+    """Stands for a value that the candidate already has; each call that names it gets a fresh copy."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """One-dimensional arrays of different lengths, one a call: their items one after another, and the lengths."""
+
+    items: Any
+    lengths: Any
+
+
+class Writer:
+    """Collects a payload. Arrays start at multiples of 16 bytes, so that they can be used where they lie."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+        self._size = 0
+
+    def frame(self, kind: int) -> bytes:
+        parts = [HEADER.pack(MAGIC, kind, self._size), *self._parts]
+        try:
+            return b"".join(parts)
+        except TypeError:  # arrays that are not contiguous
+            return b"".join([part.tobytes() if isinstance(part, np.ndarray) else part for part in parts])
+
+    def value(self, value: Any, depth: int = 0) -> None:
+        kind = type(value)
+        if value is None:
+            self._put(b"N")
+        elif kind is bool or isinstance(value, np.bool_):
+            self._put(b"T" if value else b"F")
+        elif isinstance(value, int | np.integer):
+            self._integer(int(value))
+        elif isinstance(value, float | np.floating):
+            self._put(b"d" + _FLOAT.pack(float(value)))
+        elif isinstance(value, str):
+            text = str(value).encode("utf-8", "replace")
+            self._put(b"s" + _COUNT.pack(len(text)) + text)
+        elif isinstance(value, Shared):
+            self._put(b"S" + _COUNT.pack(value.index))
+        elif isinstance(value, tuple | list):
+            if depth >= MAX_DEPTH:
+                raise WireError(f"a {kind.__name__} nested more than {MAX_DEPTH} deep")
+            self._put(b"t" if isinstance(value, tuple) else b"l")
+            self.column(value, depth + 1)
+        elif isinstance(value, np.ndarray):
+            array = plain_array(value)
+            self._put(b"a")
+            self._items(array.dtype, array.shape, (array,))
+        else:
+            raise WireError(f"a value of type {kind.__name__}")
+
+    def column(self, values: Any, depth: int = 0) -> None:
+        """Values one after another, packed if they are of one type. An array stands for its rows, Ragged for its parts."""
+        if isinstance(values, np.ndarray):
+            if values.ndim == 1:
+                values = values.tolist()
+            else:
+                array = plain_array(values)
+                self._put(_COUNT.pack(len(array)) + b"b")
+                self._items(array.dtype, array.shape, (array,))
+                return
+        elif isinstance(values, Ragged):
+            items = plain_array(values.items)
+            self._ragged(items.dtype, np.asarray(values.lengths).tolist(), (items,))
+            return
+        kinds = set(map(type, values))
+        if len(kinds) == 1 and self._uniform(values, *kinds):
+            return
+        if len(values) > MAX_VALUES:
+            raise WireError(f"a {type(values).__name__} of {len(values)} values")
+        self._put(_COUNT.pack(len(values)) + b"v")
+        for value in values:
+            self.value(value, depth)
+
+    def calls(self, columns: Sequence[Any], number: int) -> None:
+        """Arguments of a number of calls: all first arguments, all second ones, and so on."""
+        self._put(_COUNT.pack(number) + _COUNT.pack(len(columns)))
+        for column in columns:
+            if isinstance(column, Shared):
+                self._put(_COUNT.pack(number) + b"S" + _COUNT.pack(column.index))
+            else:
+                self.column(column)
+
+    def _uniform(self, values: Sequence[Any], kind: type) -> bool:
+        """Pack values of one type, if there is a packing for them."""
+        number = len(values)
+        if kind in _INTS:
+            try:
+                packed = struct.pack(f"<{number}q", *values)
+            except struct.error:  # beyond 64 bits
+                return False
+            self._put(_COUNT.pack(number) + b"q" + packed)
+        elif kind in _FLOATS:
+            self._put(_COUNT.pack(number) + b"d" + struct.pack(f"<{number}d", *values))
+        elif kind is Shared:
+            if any(value is not values[0] for value in values):
+                return False
+            self._put(_COUNT.pack(number) + b"S" + _COUNT.pack(values[0].index))
+        elif kind is np.ndarray:
+            dtype, shape = values[0].dtype, values[0].shape
+            if dtype.str not in DTYPES or not shape or list(map(_dtype_of, values)).count(dtype) != number:
+                return False
+            shapes = list(map(_shape_of, values))
+            if shapes.count(shape) == number:
+                self._put(_COUNT.pack(number) + b"b")
+                self._items(dtype, (number, *shape), values)
+            elif set(map(len, shapes)) == {1}:
+                self._ragged(dtype, list(chain.from_iterable(shapes)), values)
+            else:
+                return False
+        else:
+            return False
+        return True
+
+    def _integer(self, value: int) -> None:
+        if -(1 << 63) <= value < 1 << 63:
+            self._put(b"i" + _INT.pack(value))
+            return
+        size = value.bit_length() // 8 + 1
+        if size > MAX_INT_BYTES:
+            raise WireError(f"an integer of {size} bytes")
+        self._put(b"I" + _COUNT.pack(size) + value.to_bytes(size, "little", signed=True))
+
+    def _ragged(self, dtype: Any, lengths: Sequence[int], arrays: Sequence[Any]) -> None:
+        number = len(lengths)
+        self._put(_COUNT.pack(number) + b"r" + struct.pack(f"<{number}Q", *lengths))
+        self._items(dtype, (sum(lengths),), arrays)
+
+    def _items(self, dtype: Any, shape: tuple[int, ...], arrays: Sequence[Any]) -> None:
+        """One array of a shape, in parts that lie one after another."""
+        code: str = dtype.str
+        self._put(code.encode() + bytes((len(shape),)) + struct.pack(f"<{len(shape)}Q", *shape))
+        self._put(bytes(-self._size % ALIGNMENT))
+        self._parts.extend(arrays)
+        self._size += math.prod(shape) * dtype.itemsize
+
+    def _put(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+
+
+def plain_array(value: Any) -> Any:
+    """The array with a plain dtype in the machine's byte order. Raises WireError for objects, strings, dates, complex numbers."""
+    array = np.asarray(value)
+    if array.dtype.str in DTYPES:
+        return array
+    if array.dtype.kind not in "biuf":
+        raise WireError(f"an array of dtype {array.dtype}")
+    return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("<"))
+
+
+class Reader:
+    """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be."""
+
+    def __init__(self, payload: bytearray | bytes, shared: Mapping[int, Any] | None = None) -> None:
+        self._payload = payload
+        self._at = 0
+        self._shared = shared
+        self._values = 0
+
+    def end(self) -> None:
+        if self._at != len(self._payload):
+            raise WireError("bytes after the end of a value")
+
+    def value(self, depth: int = 0) -> Any:
+        self._counted(1)
+        tag = self._tag()
+        if tag == "i":
+            return _INT.unpack(self._take(8))[0]
+        if tag == "d":
+            return _FLOAT.unpack(self._take(8))[0]
+        if tag == "a":
+            return self._array()
+        if tag in ("t", "l"):
+            if depth >= MAX_DEPTH:
+                raise WireError(f"values nested more than {MAX_DEPTH} deep")
+            items = self.column(depth + 1)
+            return tuple(items) if tag == "t" else list(items)
+        if tag == "s":
+            return self._take(self.count()).decode("utf-8", "replace")
+        if tag == "S":
+            return self._copier(self.count())()
+        if tag == "I":
+            size = self.count()
+            if size > MAX_INT_BYTES:
+                raise WireError(f"an integer of {size} bytes")
+            return int.from_bytes(self._take(size), "little", signed=True)
+        if tag in _CONSTANTS:
+            return _CONSTANTS[tag]
+        raise WireError(f"unknown tag {tag!r}")
+
+    def count(self) -> int:
+        number: int = _COUNT.unpack(self._take(8))[0]
+        return number
+
+    def column(self, depth: int = 0) -> Iterator[Any]:
+        number = self.count()
+        tag = self._tag()
+        if tag == "q":
+            return iter(struct.unpack(f"<{number}q", self._take(8 * number)))
+        if tag == "d":
+            return iter(struct.unpack(f"<{number}d", self._take(8 * number)))
+        self._counted(number)
+        if tag == "b":
+            rows = self._array()
+            if rows.ndim < 2 or len(rows) != number:
+                raise WireError("a block of another length")
+            return iter(rows)
+        if tag == "r":
+            bounds = list(accumulate(struct.unpack(f"<{number}Q", self._take(8 * number)), initial=0))
+            items = self._array()
+            if items.shape != (bounds[-1],):
+                raise WireError("ragged arrays of another length")
+            return (items[start:stop] for start, stop in pairwise(bounds))
+        if tag == "S":
+            copy = self._copier(self.count())
+            return (copy() for _ in range(number))
+        if tag == "v":
+            return iter([self.value(depth) for _ in range(number)])
+        raise WireError(f"unknown column {tag!r}")
+
+    def calls(self) -> Iterator[tuple[Any, ...]]:
+        number, width = self.count(), self.count()
+        columns = [self.column() for _ in range(width)]
+        self.end()
+        return zip(*columns, strict=True) if width else iter([()] * number)
+
+    def _counted(self, number: int) -> None:
+        self._values += number
+        if self._values > MAX_VALUES:
+            raise WireError(f"more than {MAX_VALUES} values")
+
+    def _tag(self) -> str:
+        return chr(self._take(1)[0])
+
+    def _take(self, size: int) -> bytes | bytearray:
+        start, self._at = self._at, self._at + size
+        if self._at > len(self._payload):
+            raise WireError("a value that is cut off")
+        return self._payload[start : self._at]
+
+    def _copier(self, index: int) -> Callable[[], Any]:
+        if self._shared is None or index not in self._shared:
+            raise WireError("a shared value that was never sent")
+        value = self._shared[index]
+        return lambda: fresh(value)
+
+    def _array(self) -> Any:
+        code, ndim = bytes(self._take(3)).decode("ascii", "replace"), self._take(1)[0]
+        dtype = DTYPES.get(code)
+        if dtype is None or ndim > MAX_DIMENSIONS:
+            raise WireError("an array of unknown dtype")
+        shape = struct.unpack(f"<{ndim}Q", self._take(8 * ndim))
+        self._take(-self._at % ALIGNMENT)
+        number = math.prod(shape)
+        start, self._at = self._at, self._at + number * dtype.itemsize
+        if self._at > len(self._payload):
+            raise WireError("an array that is cut off")
+        if not number:
+            return np.empty(shape, dtype)
+        items = np.frombuffer(self._payload, dtype, number, start).reshape(shape)
+        return items.view(np.uint8) != 0 if dtype.kind == "b" else items
+
+
+_CONSTANTS = {"N": None, "T": True, "F": False}
+
+
+def fresh(value: Any) -> Any:
+    """A copy of plain data that shares no array and no list with it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        return tuple(map(fresh, value))
+    if isinstance(value, list):
+        return list(map(fresh, value))
+    return value
