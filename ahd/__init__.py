@@ -1,12 +1,11 @@
 """Automatic heuristic design: six problems whose heuristics a model writes, with their scorers and reference values.
 
-A name here is a factory of the problem, e.g. `ahd:construct_tsp` in an experiment file.
+A name here is a factory of the problem: `search.problem = "ahd:construct_tsp"` in an experiment file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -15,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = [
     "PROBLEMS",
     "aco_bpp",
+    "aco_bpp_colony",
     "aco_cvrp",
+    "aco_cvrp_penalised",
     "aco_tsp",
     "construct_asp",
     "construct_kp",
@@ -65,14 +66,24 @@ def aco_bpp(mode: Literal["sample", "colony"] = "sample", seed: int | None = Non
     return aco_bpp.problem(mode) if seed is None else aco_bpp.problem(mode, seed)
 
 
+def aco_cvrp_penalised(seed: int | None = None) -> BundledProblem:
+    """aco_cvrp as published: ants that wait for others pay for it."""
+    return aco_cvrp("penalised", seed)
+
+
+def aco_bpp_colony(seed: int | None = None) -> BundledProblem:
+    """aco_bpp with an ant colony in place of greedy constructions."""
+    return aco_bpp("colony", seed)
+
+
 PROBLEMS: Mapping[str, Callable[[], BundledProblem]] = {
     "construct_tsp": construct_tsp,
     "construct_kp": construct_kp,
     "construct_asp": construct_asp,
     "aco_tsp": aco_tsp,
     "aco_cvrp": aco_cvrp,
-    "aco_cvrp_penalised": partial(aco_cvrp, "penalised"),
+    "aco_cvrp_penalised": aco_cvrp_penalised,
     "aco_bpp": aco_bpp,
-    "aco_bpp_colony": partial(aco_bpp, "colony"),
+    "aco_bpp_colony": aco_bpp_colony,
 }
 """Every problem by name, with the two other ways of scoring."""

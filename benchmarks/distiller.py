@@ -43,7 +43,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from coevo.tables import AuthorTable
 from coevo.engine.base import Perturbation, Request, Sampling
 from coevo.env import Outcome, Task, Transition
 from coevo.loop.authors import load_author
@@ -53,6 +52,7 @@ from coevo.skill.author import Author, Limits, MemoryLog
 from coevo.skill.llm import LlmAnalyst
 from coevo.stats import bootstrap, quantile
 from coevo.store.queries import EpisodeRecord, StepRecord
+from coevo.tables import AuthorTable
 from coevo.testing import FakeEngine, ToyEnvironment, ToyTaskSet
 
 HABITS = {

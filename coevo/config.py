@@ -149,6 +149,7 @@ class Experiment(Table):
         return {
             "problem": self.find_target("search.problem", self.search.problem),
             "language": self.search.language,
+            "options": dict(self.search.options),
             "size": self.search.size,
             "workers": self.search.workers,
         } | self.tasks.options

@@ -181,6 +181,7 @@ class SearchTable(Table):
     problem: str = Field(
         description="the heuristic-design problem, `package.module:name` or `path/to/file.py:name`"
     )
+    options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the problem")
     size: int | None = Field(
         None, ge=1, description="instance size to search on; left out: the problem's own training size"
     )

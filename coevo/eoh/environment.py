@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,20 +188,30 @@ class HeuristicTasks:
 
 
 def tasks(
-    problem: str, language: LanguageName = "python", workers: int = 1, size: int | None = None
+    problem: str,
+    language: LanguageName = "python",
+    workers: int = 1,
+    size: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> HeuristicTasks:
-    """The task set of a problem named as `package.module:factory`. Raises ConfigError."""
-    found = load_problem(problem)
+    """The task set of a problem named as `package.module:factory`, made with `options`. Raises ConfigError."""
+    found = load_problem(problem, options or {})
     return HeuristicTasks(found, language_of(language, found), workers, size)
 
 
-def load_problem(spec: str) -> Problem:
+def load_problem(spec: str, options: Mapping[str, Any]) -> Problem:
     """The problem that `module:factory` or `file.py:factory` makes. Raises ConfigError."""
     from coevo.loop.resources import load_object
 
     factory: Any = load_object("search.problem", spec)
     with explained(f"search.problem = {spec!r}", ConfigError):
-        problem = factory()
+        try:
+            problem = factory(**options)
+        except TypeError as error:
+            raise ConfigError(
+                f"search.problem = {spec!r} refused search.options: {error}",
+                hint="see the problem's documentation",
+            ) from error
     missing = [name for name in _NEEDED if not hasattr(problem, name)]
     if missing:
         raise ConfigError(
