@@ -164,7 +164,7 @@ async def _judged(problem: BundledProblem, code: str, split: Split, size: int) -
 
     async with Sandbox() as sandbox:
         return await evaluate(
-            problem, code, sandbox=sandbox, split=split, size=size, limits=problem.limits_on(split, size)
+            problem, code, sandbox=sandbox, split=split, size=size
         )
 
 

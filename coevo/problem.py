@@ -84,6 +84,13 @@ class Problem(Protocol):
         ...
 
 
+@runtime_checkable
+class Sized(Protocol):
+    """A problem whose splits need different limits; without this, those of train hold everywhere."""
+
+    def limits_on(self, split: Split, size: int | None) -> Limits: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A reference objective (mean over the split's instances) and who found it.
@@ -131,14 +138,16 @@ async def evaluate(
 ) -> Verdict:
     """Run a heuristic on a split. Whatever the candidate does becomes a verdict; only a broken sandbox raises (WorldError).
 
-    `limits` stand in for the problem's, which are those of the train split.
+    `limits` stand in for the problem's own.
     """
+    if limits is None:
+        limits = problem.limits_on(split, size) if isinstance(problem, Sized) else problem.limits
     started = time.perf_counter()
     arity = len(problem.signature.arguments)
     cpu_s, output = 0.0, ""
     try:
         async with sandbox.candidate(
-            code, problem.signature.function, arity=arity, limits=limits or problem.limits
+            code, problem.signature.function, arity=arity, limits=limits
         ) as candidate:
             started = time.perf_counter()  # waiting for a free worker is not the candidate's time
             try:

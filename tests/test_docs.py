@@ -9,7 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,12 +17,15 @@ from typing import Any, ClassVar
 import click
 import pytest
 from toyrun import workspace
+from toysearch import search_workspace
 
 from coevo.agent import EpisodeSpec, load_graph, run_episode
 from coevo.cli import main
 from coevo.config import load_experiment
-from coevo.engine.base import Sampling
+from coevo.engine.base import NoiseSpec, Request, Sampling
 from coevo.env import Outcome, Task, TaskSet
+from coevo.eoh import make_search_report, run_search
+from coevo.es import EsOperator
 from coevo.store import Store, queries
 from coevo.testing import FakeEngine, ToyTaskSet
 
@@ -118,6 +121,37 @@ class TestExamples:
         overrides = ("skill.analyst=analysts/short.py:Short", "es.generations=1", "evaluate.tasks=2")
         (row,) = toy_run(examples_on_disk, *overrides, sql="SELECT text, analyst FROM edits LIMIT 1")
         assert (row["text"], row["analyst"]) == ("Keep the action short.", "short")
+
+    async def test_a_reflection_loop_that_learns(self, examples_on_disk: Path) -> None:
+        loop = runpy.run_path("loops/reflect.py")
+
+        def answer(request: Request, theta: Sequence[float]) -> str:
+            hint = 0.1 if "too small" in str(request.messages[-1]["content"]) else 0.0
+            return f"{theta[0] + hint:.4f}"
+
+        engine = FakeEngine(answer)
+        es = EsOperator(engine, NoiseSpec(), size=16, sigma=0.2, alpha=0.3, antithetic=True)
+        state = await loop["graph"].ainvoke({}, {"recursion_limit": 100}, context=loop["Context"](es))
+        assert state["error"] == ""
+        assert 1 < state["round"] == engine.weights_step < 40
+        again = await loop["graph"].ainvoke({}, {"recursion_limit": 100}, context=loop["Context"](es))
+        assert again["round"] < state["round"], "what was learned stays"
+
+    async def test_a_problem_in_one_file(self, examples_on_disk: Path) -> None:
+        search_workspace(examples_on_disk)
+        overrides = [
+            "search.problem=problems/online_bins.py:problem",
+            "search.language=formula",
+            "search.author=chance",
+            "search.budget=20",
+        ]
+        experiment = load_experiment(examples_on_disk / "toy.toml", overrides)
+        await run_search(experiment)
+        with Store.open(experiment.database_path) as store:
+            report = make_search_report(store, "toy-1")
+        assert report.problem == "online_bins"
+        assert report.budget.valid > 15
+        assert 20 < report.best[0]["test"] < 40
 
     def test_the_script(self, examples_on_disk: Path) -> None:
         done = subprocess.run(

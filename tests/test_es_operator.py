@@ -1,94 +1,29 @@
-"""ES as an operator inside a graph of one's own: a reflection loop that learns between its rounds."""
+"""ES as an operator inside a graph of one's own. A whole loop is in docs/heuristics.md, which `test_docs` runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict
-
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-
-from coevo.engine.base import NoiseSpec, Request
+from coevo.engine.base import NoiseSpec
 from coevo.es import EsOperator, Member, NoStep
-from coevo.testing import FakeEngine
+from coevo.testing import FakeEngine, noise
 
 SPEC = NoiseSpec("gaussian")
-TARGET = 1.5
 
 
-def answers(request: Request, theta: Sequence[float]) -> str:
-    """A number; it heeds the hint of an error a little, the weights the rest."""
-    hint = 0.1 if "too small" in str(request.messages[-1]["content"]) else 0.0
-    return f"{theta[0] + hint:.4f}"
-
-
-class State(TypedDict, total=False):
-    round: int
-    error: str
-    answer: float
-
-
-@dataclass
-class Context:
-    es: EsOperator
-    asked: list[str]
-
-
-async def attempt(state: State, runtime: Runtime[Context]) -> State:
-    """The centre tries, with the last error in its prompt."""
-    said = await ask(runtime.context, state.get("error", ""), None)
-    return {"answer": said, "error": complaint(said), "round": state.get("round", 0)}
-
-
-async def reflect(state: State, runtime: Runtime[Context]) -> State:
-    """Perturbed models retry with the error; what they get moves the weights before the next attempt."""
+async def test_a_round_moves_the_weights_towards_what_was_rewarded() -> None:
+    engine = FakeEngine()
+    es = EsOperator(engine, SPEC, size=16, sigma=0.2, alpha=0.3, antithetic=True)
 
     async def reward(member: Member) -> float | None:
-        return -abs(await ask(runtime.context, state["error"], member) - TARGET)
+        return member.sigma * noise(member.seed, len(engine.theta))[0]
 
-    await runtime.context.es.round(state["round"], reward)
-    return {"round": state["round"] + 1}
-
-
-async def ask(context: Context, error: str, member: Member | None) -> float:
-    content = f"Name the number. {error}"
-    context.asked.append(content)
-    request = Request(
-        ({"role": "user", "content": content},), perturbation=member.perturbation if member else None
-    )
-    return float((await context.es.engine.generate([request]))[0].text)
-
-
-def complaint(answer: float) -> str:
-    return "" if abs(answer - TARGET) < 0.1 else "too small" if answer < TARGET else "too large"
-
-
-def reflection_loop() -> StateGraph[State, Context, State, State]:
-    graph = StateGraph(State, context_schema=Context)
-    graph.add_node("attempt", attempt)
-    graph.add_node("reflect", reflect)
-    graph.add_edge(START, "attempt")
-    graph.add_conditional_edges("attempt", lambda state: "reflect" if state["error"] else END)
-    graph.add_edge("reflect", "attempt")
-    return graph
-
-
-async def test_a_reflection_loop_learns_between_rounds() -> None:
-    engine = FakeEngine(answers)
-    es = EsOperator(engine, SPEC, size=16, sigma=0.2, alpha=0.3, antithetic=True)
-    context = Context(es, [])
-    state = await reflection_loop().compile().ainvoke({}, {"recursion_limit": 100}, context=context)
-    assert abs(state["answer"] - TARGET) < 0.1
-    assert 1 < state["round"] < 40
-    assert engine.weights_step == state["round"]
-    assert "Name the number. too small" in context.asked
-    still = await reflection_loop().compile().ainvoke({}, {"recursion_limit": 100}, context=Context(es, []))
-    assert still["round"] < state["round"], "what was learned stays"
+    found = [await es.round(number, reward) for number in range(3)]
+    assert all(one.moved and one.report is not None for one in found)
+    assert [one.report.weights_step for one in found if one.report] == [1, 2, 3]
+    assert engine.theta[0] > 0.3
 
 
 async def test_a_round_without_signal_moves_nothing() -> None:
-    engine = FakeEngine(answers)
+    engine = FakeEngine()
     es = EsOperator(engine, SPEC, size=4)
 
     async def same(member: Member) -> float | None:
