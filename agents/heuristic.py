@@ -1,7 +1,7 @@
 """The heuristic writer: write → judge, and once more with the error while turns are left.
 
-The skill is the system message, the request the first user message; an answer that failed and what was wrong with it
-follow as turns of the conversation.
+The skill and the problem are the system message, which all requests share; the request is the first user message, and an
+answer that failed and what was wrong with it follow as turns of the conversation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def write(state: State, runtime: Agent) -> State:
     """Asks the policy for a heuristic."""
     context = runtime.context
     messages = state.get("conversation") or [
-        *([SystemMessage(context.skill)] if context.skill else []),
+        SystemMessage(f"{context.skill}\n\n{context.goal}".strip()),
         HumanMessage(state["observation"]),
     ]
     answer = await context.policy.ainvoke(messages)

@@ -70,6 +70,5 @@ async def run(
                 sandbox=sandbox,
                 split=split,
                 size=size,
-                limits=problem.limits_on(split, size),
             )
             yield problem, baseline, verdict

@@ -163,9 +163,7 @@ async def _judged(problem: BundledProblem, code: str, split: Split, size: int) -
     from coevo.sandbox import Sandbox
 
     async with Sandbox() as sandbox:
-        return await evaluate(
-            problem, code, sandbox=sandbox, split=split, size=size
-        )
+        return await evaluate(problem, code, sandbox=sandbox, split=split, size=size)
 
 
 def _described(name: str, problem: BundledProblem) -> dict[str, Any]:

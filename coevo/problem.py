@@ -134,14 +134,9 @@ async def evaluate(
     sandbox: Sandbox,
     split: Split = "train",
     size: int | None = None,
-    limits: Limits | None = None,
 ) -> Verdict:
-    """Run a heuristic on a split. Whatever the candidate does becomes a verdict; only a broken sandbox raises (WorldError).
-
-    `limits` stand in for the problem's own.
-    """
-    if limits is None:
-        limits = problem.limits_on(split, size) if isinstance(problem, Sized) else problem.limits
+    """Run a heuristic on a split. Whatever the candidate does becomes a verdict; only a broken sandbox raises (WorldError)."""
+    limits = problem.limits_on(split, size) if isinstance(problem, Sized) else problem.limits
     started = time.perf_counter()
     arity = len(problem.signature.arguments)
     cpu_s, output = 0.0, ""

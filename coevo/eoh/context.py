@@ -72,16 +72,14 @@ class SearchContext:
 
     def task(self, turn: Turn, child: Child) -> Task:
         """The request for one child."""
-        names = " and ".join(parent.id.rpartition(".t")[2] for parent in child.parents)
-        goal = f"{turn.operator} for {self.problem.name}" + (f" from {names}" if names else "")
         operator = Operator(turn.operator)
         return Task(
             f"{self.problem.name}/t{turn.number}.{child.number}",
-            goal,
+            self.tasks.language.goal,
             child.seed,
             str(operator),
             {
-                "prompt": self.tasks.language.prompt(operator, child.parents),
+                "request": self.tasks.language.request(operator, child.parents),
                 "turn": turn,
                 "child": child,
             },

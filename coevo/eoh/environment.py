@@ -88,7 +88,7 @@ class HeuristicEnvironment:
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         self._task = task
-        return Observation(str(task.data["prompt"]), goal=task.goal)
+        return Observation(str(task.data["request"]), goal=task.goal)
 
     async def step(self, action: str) -> Transition:
         assert self._task is not None
@@ -176,10 +176,15 @@ class HeuristicTasks:
         return self.problem.name
 
     def tasks(self, split: str) -> Sequence[Task]:
-        prompt = self.language.prompt(Operator.I1, ())
-        goal = f"write a heuristic for {self.problem.name}"
+        request = {"request": self.language.request(Operator.I1, ())}
         return tuple(
-            Task(f"{self.problem.name}/{split}/{number}", goal, number, Operator.I1.value, {"prompt": prompt})
+            Task(
+                f"{self.problem.name}/{split}/{number}",
+                self.language.goal,
+                number,
+                Operator.I1.value,
+                request,
+            )
             for number in range(FREE_TASKS)
         )
 

@@ -9,7 +9,13 @@ from coevo.eoh.expressions import parse, text_of
 from coevo.eoh.grammar import lark
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
-from coevo.eoh.prompts import expressions_of, formula_prompt, python_prompt
+from coevo.eoh.prompts import (
+    expressions_of,
+    formula_goal,
+    formula_request,
+    python_goal,
+    python_request,
+)
 from coevo.eoh.replies import Draft, read_python
 from coevo.errors import CoevoError
 from coevo.problem import Problem
@@ -19,11 +25,15 @@ LanguageName = Literal["python", "formula"]
 
 
 class Language(Protocol):
-    """How a heuristic is asked for and how an answer is read. `grammar` constrains decoding, "" if nothing does."""
+    """How a heuristic is asked for and how an answer is read.
 
+    `goal` is the problem in words, the same in all requests. `grammar` constrains decoding, "" if nothing does.
+    """
+
+    goal: str
     grammar: str
 
-    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str: ...
+    def request(self, operator: Operator, parents: Sequence[Individual]) -> str: ...
 
     def read(self, reply: str) -> Draft:
         """The draft in a reply. Raises CandidateError (`parse_error`)."""
@@ -41,25 +51,26 @@ class PythonLanguage:
     grammar = ""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self._signature = problem.signature
+        self.goal = python_goal(problem)
 
-    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str:
-        return python_prompt(self._problem, operator, parents)
+    def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
+        return python_request(operator, parents)
 
     def read(self, reply: str) -> Draft:
-        return read_python(reply, self._problem.signature)
+        return read_python(reply, self._signature)
 
 
 class FormulaLanguage:
     """One formula; the thought of a draft is the formula itself, its code the problem's template around it."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
         self._expressions = expressions_of(problem)
+        self.goal = formula_goal(problem)
         self.grammar = lark(self._expressions)
 
-    def prompt(self, operator: Operator, parents: Sequence[Individual]) -> str:
-        return formula_prompt(self._problem, operator, parents)
+    def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
+        return formula_request(operator, parents)
 
     def read(self, reply: str) -> Draft:
         try:

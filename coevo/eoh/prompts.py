@@ -35,11 +35,11 @@ _ASKS_FORMULA = {
 }
 
 
-def python_prompt(problem: Problem, operator: Operator, parents: Sequence[Individual]) -> str:
-    """The request for a program, as one user message. What all share comes first: an engine can encode it once."""
+def python_goal(problem: Problem) -> str:
+    """The problem in words, the same in every request: an engine can encode it once."""
     signature = problem.signature
     arguments = "\n".join(f"- {argument.name}: {argument.meaning}" for argument in signature.arguments)
-    task = "\n".join(
+    return "\n".join(
         part
         for part in (
             problem.goal,
@@ -49,28 +49,36 @@ def python_prompt(problem: Problem, operator: Operator, parents: Sequence[Indivi
         )
         if part
     )
+
+
+def python_request(operator: Operator, parents: Sequence[Individual]) -> str:
+    """What the operator wants, after the programs it shows."""
     shown = "".join(
-        f"\nHeuristic {number} (result {_number(parent.objective)}, smaller is better)\n"
-        f"Idea: {parent.thought or 'not said'}\n```python\n{parent.code.strip()}\n```\n"
+        f"Heuristic {number} (result {_number(parent.objective)}, smaller is better)\n"
+        f"Idea: {parent.thought or 'not said'}\n```python\n{parent.code.strip()}\n```\n\n"
         for number, parent in enumerate(parents, 1)
     )
     answer = (
         "Answer with the idea in one sentence in braces, {like this}, then the function in a ```python block, and"
         " nothing else."
     )
-    return f"{task}\n{shown}\n{_ASKS_PYTHON[operator]} {answer}"
+    return f"{shown}{_ASKS_PYTHON[operator]} {answer}"
 
 
-def formula_prompt(problem: Problem, operator: Operator, parents: Sequence[Individual]) -> str:
-    """The request for a formula of the problem's own small language."""
-    expressions = expressions_of(problem)
-    variables = "\n".join(f"{name}: {meaning}" for name, meaning in expressions.variables.items())
+def formula_goal(problem: Problem) -> str:
+    """The problem and its variables in words, the same in every request."""
+    variables = expressions_of(problem).variables.items()
+    return problem.goal + "\n\n" + "\n".join(f"{name}: {meaning}" for name, meaning in variables)
+
+
+def formula_request(operator: Operator, parents: Sequence[Individual]) -> str:
+    """What the operator wants, after the formulas it shows, the best last."""
     shown = "".join(
         f"\n{parent.thought} gives {_number(parent.objective)}"
         for parent in sorted(parents, key=lambda parent: -(parent.objective or 0.0))
     )
-    known = f"\n\nKnown formulas and their results (smaller is better):{shown}" if shown else ""
-    return f"{problem.goal}\n\n{variables}{known}\n\n{_ASKS_FORMULA[operator]}"
+    known = f"Known formulas and their results (smaller is better):{shown}\n\n" if shown else ""
+    return known + _ASKS_FORMULA[operator]
 
 
 def expressions_of(problem: Problem) -> Expressions:

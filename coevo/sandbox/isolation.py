@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import secrets
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -42,7 +41,7 @@ class Isolation:
 
     def enter_namespaces(self, cleanup: Callable[[], None]) -> None:
         """Go on in a child process with its own namespaces, if that is possible; `cleanup` runs outside at its end."""
-        self._layer("namespaces", lambda: namespaces.enter(cleanup))
+        self._layer("namespaces", lambda: _enter_namespaces(cleanup))
         self.separate = os.getpid() == 1
         if LINUX and not self.separate:
             with contextlib.suppress(OSError):
@@ -91,10 +90,13 @@ class Isolation:
         if self.separate:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # reaches this namespace only, and not its first process
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
         else:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-        _end_children()
+            _end_children()
 
     def close(self) -> None:
         if self._own == self._directory:
@@ -116,12 +118,12 @@ class Isolation:
     def _change_root(self, readable: list[str], hidden: list[str]) -> str:
         if not self.separate:
             raise OSError("it takes namespaces")
-        try:
+
+        def change() -> None:
             namespaces.change_root(self._directory, readable, hidden)
-        except OSError:
-            with contextlib.suppress(OSError):
-                linux.unmount(self._directory)
-            raise
+
+        _probe(change)
+        change()
         self._own = namespaces.OWN_FOLDER
         return "Python and its libraries, read-only, and an own directory in memory"
 
@@ -130,25 +132,37 @@ class Isolation:
         ruleset.readable(readable, hidden)
         own = self._own if self._own == self._directory else os.path.dirname(self._own)
         ruleset.writable(own, namespaces.DEVICES)
-        _probe(ruleset.restrict)
+        _probe(ruleset.restrict, unprivileged=True)
         self._ruleset = ruleset
         return f"version {ruleset.version}"
 
     def _prepare_seccomp(self) -> str:
         calls = seccomp.Filter()
-        _probe(lambda: calls.restrict(os.getpid()))
+        _probe(lambda: calls.restrict(os.getpid()), unprivileged=True)
         self._filter = calls
         return "system calls for computing, no others"
 
 
-def _probe(restrict: Callable[[], None]) -> None:
-    """Put a restriction on a child, to see whether the kernel takes it. Raises its OSError."""
+def _enter_namespaces(cleanup: Callable[[], None]) -> str:
+    def probe() -> None:
+        namespaces.separate()
+        _probe(lambda: None)  # whether there can be processes in there
+
+    _probe(probe)
+    names = namespaces.separate()
+    namespaces.go_on_in_child(cleanup)
+    return names
+
+
+def _probe(put_on: Callable[[], None], *, unprivileged: bool = False) -> None:
+    """Put a layer on a child first, to see whether it can be had. Raises the child's OSError."""
     child = os.fork()
     if not child:
         code = 255
         try:
-            linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-            restrict()
+            if unprivileged:
+                linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+            put_on()
             code = 0
         except OSError as error:
             code = error.errno or code
@@ -167,37 +181,52 @@ def _end_children() -> None:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
-        if not pid:
-            _kill_children()
+        if not pid and not _kill_children():
+            return
 
 
-def _kill_children() -> None:
+def _kill_children() -> bool:
+    """Whether there is a list of them here."""
     own = os.getpid()
     try:
         with open(f"/proc/{own}/task/{own}/children") as file:
             children = [int(word) for word in file.read().split()]
-    except OSError:  # no such list here: they have been told to end already
-        children = []
+    except OSError:
+        return False
     for child in children:
         os.kill(child, signal.SIGKILL)
     os.waitpid(-1, 0)
+    return True
 
 
 def _empty(folder: str) -> None:
-    """Remove all that is in a folder. However deep a tree is, nothing here goes deeper than two levels: it is lifted up."""
-    while entries := list(os.scandir(folder)):
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
-                continue
-            os.chmod(entry.path, 0o700)
-            for inner in list(os.scandir(entry.path)):
-                if inner.is_dir(follow_symlinks=False):
-                    os.chmod(inner.path, 0o700)
-                    os.rename(inner.path, os.path.join(folder, secrets.token_hex(16)))
-                else:
-                    os.unlink(inner.path)
-            os.rmdir(entry.path)
+    """Remove all that is in a folder, however deep: it walks down and up again, with names relative to where it is."""
+    os.chdir(folder)
+    path = [("", _remove_files())]
+    while path:
+        name, folders = path[-1]
+        if folders:
+            inner = folders.pop()
+            os.chmod(inner, 0o700)
+            os.chdir(inner)
+            path.append((inner, _remove_files()))
+        else:
+            path.pop()
+            if name:
+                os.chdir("..")
+                os.rmdir(name)
+    os.chdir("/")
+
+
+def _remove_files() -> list[str]:
+    """Remove the files and links of this folder; the names of its folders."""
+    folders = []
+    for entry in list(os.scandir()):
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        else:
+            os.unlink(entry.name)
+    return folders
 
 
 def _address_space() -> int:

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
 
 from coevo.sandbox import linux
 
@@ -35,10 +34,10 @@ def needed_paths(packages: Iterable[str]) -> tuple[list[str], list[str]]:
     return sorted(needed), sorted(path for path in hidden if os.path.isdir(path))
 
 
-def enter(cleanup: Callable[[], None]) -> str:
-    """Go on in new namespaces, as their first process; the old process waits for it, cleans up and ends the same way.
+def separate() -> str:
+    """Give this process's children namespaces of their own, and this process all but the process namespace.
 
-    Returns the namespaces' names. Raises OSError where they are not allowed; then nothing has changed.
+    Returns the namespaces' names. Raises OSError where they are not allowed; the process is then of no further use.
     """
     user, group = os.geteuid(), os.getegid()
     others = linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
@@ -49,22 +48,27 @@ def enter(cleanup: Callable[[], None]) -> str:
         if user != 0:
             raise
         linux.unshare(others)  # a superuser who may make all but user namespaces
-    else:
-        names = f"user, {names}"
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{INNER_ID} {user} 1")
-        _write("/proc/self/gid_map", f"{INNER_ID} {group} 1")
+        return names
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{INNER_ID} {user} 1")
+    _write("/proc/self/gid_map", f"{INNER_ID} {group} 1")
+    return f"user, {names}"
+
+
+def go_on_in_child(cleanup: Callable[[], None]) -> None:
+    """Return in a child of this process; the process itself waits for it, cleans up and ends the same way."""
     child = os.fork()
     if child:
-        _wait_for(child, cleanup)
+        _, status = os.waitpid(child, 0)
+        cleanup()
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-    return names
 
 
 def change_root(root: str, readable: Sequence[str], hidden: Sequence[str]) -> None:
     """Make a root of `readable` (read-only) without what is below `hidden`, some devices, and OWN_FOLDER in memory.
 
-    `root` is an empty directory. Raises OSError; then the root is the old one.
+    `root` is an empty directory. Raises OSError where that is not allowed; the process is then of no further use.
     """
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
@@ -105,12 +109,6 @@ def renew_own_folder(size: int) -> None:
 def _mount_own_folder(path: str, size: int) -> None:
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     linux.mount("tmpfs", path, "tmpfs", flags, f"size={size},nr_inodes={_INODES},mode=700")
-
-
-def _wait_for(child: int, cleanup: Callable[[], None]) -> NoReturn:
-    _, status = os.waitpid(child, 0)
-    cleanup()
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def _library_folders() -> set[str]:

@@ -33,6 +33,8 @@ class Sandbox:
         self._closed = False
 
     async def __aenter__(self) -> Sandbox:
+        """Start the first worker, so that a machine that cannot run any says so at once."""
+        self._idle.append(await self._take(fresh=True))
         return self
 
     async def __aexit__(

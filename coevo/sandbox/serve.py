@@ -26,7 +26,10 @@ from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 FILENAME = "<heuristic>"
 RESERVE_BYTES = 4 << 20
 """Given back when memory runs out, to have room for the message."""
-_DENIED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.ENOSYS, errno.EMFILE}
+_DENIED = {
+    *(errno.EPERM, errno.EACCES, errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.ENOSYS, errno.EMFILE),
+    *(errno.EAGAIN, errno.ENETUNREACH),  # no more processes, no network
+}
 _TEXT_LIMIT = 400
 
 

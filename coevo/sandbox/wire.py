@@ -117,7 +117,9 @@ class Writer:
                 return
         elif isinstance(values, Ragged):
             items = plain_array(values.items)
-            self._ragged(items.dtype, np.asarray(values.lengths).tolist(), (items,))
+            lengths = values.lengths
+            lengths = lengths.tolist() if isinstance(lengths, np.ndarray) else lengths
+            self._ragged(items.dtype, lengths, (items,))
             return
         kinds = set(map(type, values))
         if len(kinds) == 1 and self._uniform(values, *kinds):
@@ -313,7 +315,10 @@ class Reader:
         if self._at > len(self._payload):
             raise WireError("an array that is cut off")
         if not number:
-            return np.empty(shape, dtype)
+            try:
+                return np.empty(shape, dtype)
+            except ValueError as error:  # extents beyond what numpy can count, beside one of 0
+                raise WireError(str(error)) from None
         items = np.frombuffer(self._payload, dtype, number, start).reshape(shape)
         return items.view(np.uint8) != 0 if dtype.kind == "b" else items
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import importlib.util
 import json
@@ -31,6 +32,7 @@ PACKAGES = ("numpy", "scipy", "networkx")
 _READY_S = 60.0
 _REPORT_S = 30.0
 _CLOSE_S = 5.0
+_REPORT_BYTES = 1 << 16
 
 _BOOT = """
 import sys, types
@@ -58,7 +60,7 @@ class Worker:
         prefix, bubblewrap = _bubblewrap() if "bubblewrap" not in without else ([], "no: left out")
         self._directory = "" if prefix else tempfile.mkdtemp(prefix="coevo-sandbox-")
         self.layers = {"bubblewrap": bubblewrap}
-        self._running = False
+        self._running = self._ready = self._hung_up = False
         self._control, control = socket.socketpair()
         self._control.setblocking(False)
         settings = {
@@ -84,13 +86,14 @@ class Worker:
     async def ready(self) -> None:
         """Wait until candidates can start. Raises WorldError, with what the process said, if it does not come up."""
         try:
-            report = await asyncio.wait_for(self._next_report(), _READY_S)
+            report = await self._next_report(_READY_S)
         except (TimeoutError, OSError) as error:
             self._process.kill()
             _, said = self._process.communicate()
             lines = said.decode(errors="replace").strip().splitlines()
             raise WorldError(f"the sandbox did not start: {lines[-1] if lines else error}") from error
         self.layers |= report["layers"]
+        self._ready = True
 
     async def start(self, limits: Limits) -> Channel:
         """Start a candidate. Raises OSError if the zygote is gone."""
@@ -129,7 +132,7 @@ class Worker:
     async def ended(self) -> End:
         """Wait for the end of the running candidate. Raises OSError if the zygote is gone, silent or in trouble."""
         try:
-            report = await asyncio.wait_for(self._next_report(), _REPORT_S)
+            report = await self._next_report(_REPORT_S)
         except BaseException:
             self.kill()
             raise
@@ -140,15 +143,20 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        return self._control.fileno() >= 0 and self._process.poll() is None
+        return not self._hung_up and self._process.poll() is None
 
     def hang_up(self) -> None:
-        """Tell the zygote to end, and all that is in it."""
-        self._control.close()
+        """Tell the zygote to end, and all that is in it; who waits for a report hears of it, too."""
+        if not self._hung_up:
+            self._hung_up = True
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)
 
     def kill(self) -> None:
         """End the zygote and all that is in it, and wait for that."""
         self.hang_up()
+        if not self._ready:
+            self._process.kill()
         try:
             self._process.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
@@ -159,20 +167,19 @@ class Worker:
         if self._directory:
             shutil.rmtree(self._directory, ignore_errors=True)
 
-    async def _next_report(self) -> dict[str, Any]:
-        (size,) = REPORT.unpack(await self._receive(REPORT.size))
-        report: dict[str, Any] = json.loads(await self._receive(size))
-        return report
-
-    async def _receive(self, size: int) -> bytes:
-        loop = asyncio.get_running_loop()
+    async def _next_report(self, timeout_s: float) -> dict[str, Any]:
         data = b""
-        while len(data) < size:
-            more = await loop.sock_recv(self._control, size - len(data))
+        while len(data) < REPORT.size or len(data) < REPORT.size + REPORT.unpack_from(data)[0]:
+            try:
+                more = self._control.recv(_REPORT_BYTES)  # most often it is there already
+            except BlockingIOError:
+                async with asyncio.timeout(timeout_s):
+                    more = await asyncio.get_running_loop().sock_recv(self._control, _REPORT_BYTES)
             if not more:
                 raise ConnectionResetError("the process is gone")
             data += more
-        return data
+        report: dict[str, Any] = json.loads(data[REPORT.size :])
+        return report
 
 
 def package_folders() -> dict[str, str]:
