@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from toysearch import search_workspace
 
+from coevo.cli import main
 from coevo.config import load_experiment
 from coevo.eoh import compare_searches, make_search_report, run_search
 from coevo.eoh.budget import count_budget
@@ -303,3 +305,39 @@ def writes(request, theta):
         assert mistakes[0]["support"] >= 5
         status = store.query("SELECT status FROM skill_versions WHERE run = 'toy-1'")
         assert {row["status"] for row in status} == {"rejected"}  # the model does not heed it
+
+
+def test_commands_on_a_search(file: Path, tmp_path: Path) -> None:
+    """Each command shows what it is for, and the others say where to look."""
+    runner = CliRunner()
+
+    def ask(*arguments: str) -> str:
+        result = runner.invoke(main, list(arguments))
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "next: coevo heuristics report toy-1" in ask("run", str(file), "search.budget=40")
+    whole = json.loads(ask("heuristics", "report", "--json"))
+    assert whole["budget"]["holds"]
+    assert whole["curve"][-1][1] == whole["best"][0]["objective"] or len(whole["best"]) > 1
+    text = ask("heuristics", "report", "--svg", "curve.svg")
+    assert "40 candidates" in text
+    assert "<path" in (tmp_path / "curve.svg").read_text()
+    best = json.loads(ask("heuristics", "list", "--best", "1", "--json"))[0]["id"]
+    failed = json.loads(ask("heuristics", "list", "--failed", "--json"))
+    assert {row["status"] for row in failed} <= {"parse_error", "exception"}
+    assert ask("heuristics", "show", best, "--code").startswith("def guess(x):")
+    assert "from the oldest ancestor on" in ask("heuristics", "show", best)
+    assert json.loads(ask("heuristics", "compare", "--json"))[0]["method"] == "EoH+ES"
+    assert "doubling" in ask("show", "toy-1")
+    for arguments, hint in (
+        (("report",), "coevo heuristics report toy-1"),
+        (("show", best), f"coevo heuristics show {best}"),
+        (("heuristics", "show", "nobody"), "coevo heuristics list"),
+    ):
+        result = runner.invoke(main, list(arguments))
+        assert result.exit_code == 1
+        assert hint in result.output
+    checked = ask("check", str(file))
+    assert "its simple heuristic scores" in checked
+    assert "65 candidates" in checked

@@ -83,7 +83,10 @@ def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_j
     from coevo.store import queries
 
     with open_store(database) as store:
-        made = make_report(store, run_id or queries.newest_run(store))
+        run = run_id or queries.newest_run(store)
+        if (queries.run(store, run)["config"] or {}).get("search"):
+            raise StoreError(f"run {run} is a search over heuristics", hint=f"coevo heuristics report {run}")
+        made = make_report(store, run)
     if svg:
         svg.write_text(render_svg(made), encoding="utf-8")
         click.echo(f"wrote {svg}", err=True)

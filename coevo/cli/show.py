@@ -20,6 +20,8 @@ def find(store: Store, ident: str) -> tuple[str, dict[str, Any]]:
         return "run", _run(store, ident)
     if rows := store.query("SELECT * FROM skill_versions WHERE id = ?", (ident,)):
         return "skill version", _version(store, rows[0])
+    if store.query("SELECT 1 FROM heuristics WHERE id = ?", (ident,)):
+        raise StoreError(f"{ident} is a heuristic", hint=f"coevo heuristics show {ident}")
     if store.query("SELECT 1 FROM calls WHERE id = ?", (ident,)):
         return "call", {"id": ident, "messages": queries.conversation(store, ident)}
     like = (ident,)
@@ -90,16 +92,23 @@ def describe(kind: str, found: dict[str, Any]) -> RenderableType:
         for name, value in (
             ("model", config["model"]["id"]),
             ("agent", config["agent"]["graph"]),
-            ("tasks", config["tasks"]["set"]),
-            ("evolves", config["schedule"]["mode"]),
-            ("size", "{generations} generations × {population} members".format_map(config["es"])),
+            *_what_it_does(config),
         ):
             facts.add_row(name, Text(value))
         for phase in found["phases"]:
             counts = "{episodes} episodes, {successes} successes, {invalid} invalid".format_map(phase)
             facts.add_row(phase["phase"], Text(counts))
-        parts.append(Text("`coevo report` shows what it achieved", style="dim"))
+        command = "coevo heuristics report" if config.get("search") else "coevo report"
+        parts.append(Text(f"`{command} {found['id']}` shows what it achieved", style="dim"))
     return Group(*parts)
+
+
+def _what_it_does(config: dict[str, Any]) -> list[tuple[str, str]]:
+    if search := config.get("search"):
+        size = "{generations} generations × {population}".format_map(search)
+        return [("problem", search["problem"]), ("method", search["method"]), ("size", size)]
+    size = "{generations} generations × {population} members".format_map(config["es"])
+    return [("tasks", config["tasks"]["set"]), ("evolves", config["schedule"]["mode"]), ("size", size)]
 
 
 def _run(store: Store, run: str) -> dict[str, Any]:
