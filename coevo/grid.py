@@ -117,7 +117,7 @@ def _episodes(
     """(reward, success) of the valid episodes behind a row of `evaluations`, by slot."""
     rows = store.query(
         "SELECT task, seed, reward, outcome FROM episodes WHERE run = ? AND phase = 'eval' AND generation = ?"
-        " AND arm = ? AND status = 'finished' AND outcome != 'invalid'",
-        (run, evaluation["generation"], evaluation["arm"]),
+        " AND arm = ? AND skill_version IS ? AND status = 'finished' AND outcome != 'invalid'",
+        (run, evaluation["generation"], evaluation["arm"], evaluation["skill_version"]),
     )
     return {(row["task"], row["seed"]): (row["reward"], row["outcome"] == "success") for row in rows}

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 from toyrun import experiment
 
 from coevo.cli import main
-from coevo.loop import run_experiment
+from coevo.loop import evaluate_run, run_experiment
 from coevo.store import Store
+from coevo.testing import FakeEngine
 
 
 def invoke(*arguments: str) -> Result:
@@ -82,6 +83,28 @@ def test_rollback_goes_back_and_stays_there(run: Path, tmp_path: Path) -> None:
     assert "still uses its seed skill" in nothing.output
     strange = invoke("skills", "rollback", "toy-1", "nonsense", "--db", str(run / "runs.sqlite"))
     assert "is not an earlier version" in strange.output
+
+
+async def test_an_evaluation_runs_the_skill_of_now(run: Path, tmp_path: Path) -> None:
+    """After a rollback, say: the arm keeps its name, and its old episodes, of another version, don't stand for it."""
+    database = tmp_path / "runs.sqlite"
+    database.write_bytes((run / "runs.sqlite").read_bytes())
+    sql = "SELECT skill_version, mean FROM evaluations WHERE arm = 'base+evolved'"
+    with Store.open(database) as store:
+        (before,) = store.query(sql)
+        other = store.query("SELECT id FROM skill_versions WHERE status = 'rejected' ORDER BY generation")[-1]
+        store.update("skill_versions", other["id"], {"status": "accepted"})
+        await store.flush()
+    await evaluate_run(database, "toy-1", arms=("base+evolved",), engine=FakeEngine())
+    with Store.open(database) as store:
+        (after,) = store.query(sql)
+        assert after["skill_version"] != before["skill_version"]
+        used = store.query(
+            "SELECT avg(reward) AS mean, count(*) AS n FROM episodes WHERE phase = 'eval' AND arm = 'base+evolved'"
+            " AND skill_version = ?",
+            (after["skill_version"],),
+        )[0]
+        assert (used["n"], used["mean"]) == (3, after["mean"])
 
 
 def test_lint_finds_what_weakens_a_skill(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ async def measure(
     every = [spec for group in specs.values() for spec in group]
     if not context.rollouts.complete(every):
         await context.weights.at(arms[0].weights_step)
-    elif all(_measured(context, generation, arm.label + suffix, split) for arm in arms):
+    elif all(_measured(context, generation, arm, arm.label + suffix, split) for arm in arms):
         return
     names = ", ".join(arm.label + suffix for arm in arms)
     await context.rollouts.run(
@@ -77,7 +77,8 @@ async def measure(
     rows = episode_rows(context.store, context.run, "eval", generation)
     with context.store.group():
         for arm in arms:
-            mine = [row for key, row in rows.items() if key.arm == arm.label + suffix]
+            name, version = arm.label + suffix, arm.skill_version
+            mine = [row for key, row in rows.items() if (key.arm, key.skill_version) == (name, version)]
             summary = _summary(mine, context.experiment.seed)
             context.store.put(
                 "evaluations",
@@ -97,9 +98,10 @@ async def measure(
     await context.store.flush()
 
 
-def _measured(context: LoopContext, generation: int, arm: str, split: str) -> bool:
-    sql = "SELECT 1 FROM evaluations WHERE run = ? AND generation = ? AND arm = ? AND split = ?"
-    return bool(context.store.query(sql, (context.run, generation, arm, split)))
+def _measured(context: LoopContext, generation: int, arm: Arm, label: str, split: str) -> bool:
+    """Whether the arm's row is there, with the skill it has today: a rollback may have changed it."""
+    sql = "SELECT 1 FROM evaluations WHERE run = ? AND generation = ? AND arm = ? AND split = ? AND skill_version = ?"
+    return bool(context.store.query(sql, (context.run, generation, label, split, arm.skill_version)))
 
 
 def _summary(rows: Sequence[EpisodeRow], seed: int) -> dict[str, float | int | None]:

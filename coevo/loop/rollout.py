@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def key_of(spec: EpisodeSpec) -> EpisodeKey:
-    return EpisodeKey(spec.member, spec.arm or "", spec.task.id, spec.seed)
+    return EpisodeKey(spec.member, spec.arm or "", spec.task.id, spec.seed, spec.skill_version)
 
 
 @dataclass(frozen=True, slots=True)

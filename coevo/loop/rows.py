@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeKey:
-    """Who faced which slot. `member` is None for the centre; `arm` tells apart what a gate or evaluation compares."""
+    """Who faced which slot, told what. `member` is None for the centre; `arm` tells apart what a gate or evaluation compares."""
 
     member: int | None
     arm: str
     task: str
     seed: int
+    skill_version: str | None
 
     @property
     def slot(self) -> str:
@@ -62,14 +63,14 @@ def episode_rows(store: Store, run: str, phase: str, generation: int | None) -> 
     Attempts in which the engine failed are no finding about anything: they are left out, and so run again.
     """
     rows = store.query(
-        "SELECT id, member, arm, task, seed, attempt, outcome, reward, category, error, prompt_tokens, completion_tokens"
+        "SELECT id, member, arm, task, seed, skill_version, attempt, outcome, reward, category, error, prompt_tokens, completion_tokens"
         " FROM episodes WHERE run = ? AND phase = ? AND generation IS ? AND status = 'finished'"
         " AND coalesce(category, '') != 'engine_error' ORDER BY attempt",
         (run, phase, generation),
     )
     found: dict[EpisodeKey, EpisodeRow] = {}
     for row in rows:
-        key = EpisodeKey(row["member"], row["arm"] or "", row["task"], row["seed"])
+        key = EpisodeKey(row["member"], row["arm"] or "", row["task"], row["seed"], row["skill_version"])
         if key in found and found[key].valid:
             continue
         found[key] = EpisodeRow(
