@@ -6,6 +6,7 @@ Neither that nor the end of a run may hang on agent code that blocks a thread: `
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,6 +17,8 @@ from typing import Any, TypeVar
 from coevo.errors import AgentError, explained
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class RunStopped(Exception):
@@ -58,6 +61,7 @@ class StopSignal:
 
         def on_signal() -> None:
             if self.request() > 1 and task is not None:
+                loop.set_exception_handler(_while_stopping)
                 task.cancel()
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -67,6 +71,11 @@ class StopSignal:
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+
+def _while_stopping(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A connection that breaks because its process got the same Ctrl-C is nothing a person needs to read."""
+    _log.debug("while stopping: %s", context.get("message"), exc_info=context.get("exception"))
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
