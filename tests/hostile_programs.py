@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+from coevo import problem
 from coevo.sandbox import Category
 
 SYNTAX, MISSING, SIGNATURE, IMPORT = (
@@ -132,6 +134,7 @@ PROGRAMS: list[tuple[str, str, Expected]] = [
         + inside("while True: pass"),
         CPU,
     ),
+    ("stops itself", "import os\n" + inside("os.kill(os.getpid(), 19)"), TIMEOUT),
     ("pauses", "import signal\n" + inside("signal.pause()"), TIMEOUT),
     ("sys.exit", "import sys\n" + inside("sys.exit(0)"), KILLED),
     ("SystemExit at import", "raise SystemExit", KILLED),
@@ -159,7 +162,7 @@ PROGRAMS: list[tuple[str, str, Expected]] = [
     (
         "catches the lack",
         inside(
-            "x = []\ntry:\n    while True: x.append(bytearray(1 << 24))\nexcept MemoryError: return len(x) < 32"
+            "x = []\ntry:\n    while True: x.append(bytearray(1 << 24))\nexcept MemoryError: return len(x) < 36"
         ),
         True,
     ),
@@ -240,6 +243,8 @@ PROGRAMS: list[tuple[str, str, Expected]] = [
     ("root", "import os\n" + inside("return len(os.listdir('/'))"), FORBIDDEN),
     ("processes", "import os\n" + inside("return len(os.listdir('/proc'))"), FORBIDDEN),
     ("this file", inside(f"return len(open({__file__!r}).read())"), FORBIDDEN),
+    ("another package's file", inside(f"open({pytest.__file__!r})"), FORBIDDEN),
+    ("a file of coevo", inside(f"open({problem.__file__!r})"), FORBIDDEN),
     ("writes outside", inside("open('/tmp/evil', 'w').write('x')"), FORBIDDEN),
     ("writes to a library", inside("open(np.__file__, 'a').write('x')"), FORBIDDEN),
     ("makes a folder outside", "import os\n" + inside("os.mkdir('/var/evil')"), FORBIDDEN),

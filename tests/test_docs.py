@@ -163,6 +163,16 @@ class TestExamples:
         )
         assert done.stdout == "success in 1 turn\n"
 
+    def test_the_sandbox(self, examples_on_disk: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "try_sandbox.py"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=examples_on_disk,
+        )
+        assert done.stdout.splitlines() == ["[1, 0]", "forbidden"]
+
     @pytest.mark.parametrize(
         "overrides", [(), ("model.engine=engine.py:make", "agent.graph=agents/presser.py:graph")]
     )

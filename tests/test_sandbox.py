@@ -1,4 +1,4 @@
-"""The sandbox as its callers see it: values, shared values, messages, limits, workers that die, and what is left at the end."""
+"""The sandbox as its callers see it: values, messages, limits, workers that die, and what is left at the end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -146,6 +147,16 @@ async def test_calls_of_different_length_are_refused(sandbox: Sandbox) -> None:
             await candidate.map([(1, 2), (1,)])
 
 
+async def test_a_column_of_another_length_is_refused(sandbox: Sandbox) -> None:
+    async with sandbox.candidate(ECHO, "f") as candidate:
+        for column in ([1], np.ones((3, 2)), Ragged(np.ones(2), [1, 1, 0])):
+            with pytest.raises(ValueError, match=r"a column of [13] arguments for 2 calls"):
+                await candidate.map_columns([1, 2], column, calls=2)
+        with pytest.raises(ValueError, match="a value of type dict"):
+            await candidate.map([({},)])
+        assert await candidate.map([(1,)]) == [(1,)]
+
+
 async def test_numbers_of_numpy_come_back_as_python(sandbox: Sandbox) -> None:
     code = "def f(i):\n    return [np.int64(3), np.float32(0.5), np.bool_(True), np.uint64(2**64 - 1)][i]\n"
     async with sandbox.candidate(code, "f", arity=1) as candidate:
@@ -196,6 +207,10 @@ async def test_randomness_is_the_same_for_every_candidate(sandbox: Sandbox) -> N
     )
     async with sandbox.candidate(code, "f") as one, sandbox.candidate(code, "f") as other:
         assert await one.map([()]) == await other.map([()])
+
+
+async def test_numpy_is_there_without_an_import(sandbox: Sandbox) -> None:
+    assert await call(sandbox, "def f(): return np.pi") == np.pi
 
 
 async def test_packages(sandbox: Sandbox) -> None:
@@ -322,6 +337,13 @@ async def test_standard_error_is_output_too(sandbox: Sandbox) -> None:
 # limits
 
 
+async def test_little_memory_is_enough_for_little(sandbox: Sandbox) -> None:
+    limits = Limits(memory_mb=1)
+    assert await call(sandbox, "def f(): return 1", limits=limits) == 1
+    error = await failure(sandbox, "def f(): return np.ones(1 << 24)", limits=limits)
+    assert error.category is Category.MEMORY
+
+
 async def test_limits_are_checked() -> None:
     with pytest.raises(ValueError, match="wall_s must be above 0, not 0"):
         Limits(wall_s=0)
@@ -374,17 +396,20 @@ async def test_a_large_argument_and_reply(sandbox: Sandbox) -> None:
 
 async def test_candidates_run_side_by_side_and_wait_for_their_turn(sandbox: Sandbox) -> None:
     running = most = 0
+    code = "import time\ndef f(n):\n    time.sleep(0.1)\n    return n * n\n"
 
     async def one(number: int) -> int:
         nonlocal running, most
-        async with sandbox.candidate("def f(n): return n * n", "f") as candidate:
+        async with sandbox.candidate(code, "f") as candidate:
             running += 1
             most = max(most, running)
             (result,) = await candidate.map([(number,)])
             running -= 1
             return int(result)
 
-    assert await asyncio.gather(*map(one, range(12))) == [n * n for n in range(12)]
+    async with sandbox.candidate(code, "f"), sandbox.candidate(code, "f"):
+        pass  # both workers are warm
+    assert await asyncio.gather(*map(one, range(6))) == [n * n for n in range(6)]
     assert most == 2
 
 
@@ -431,7 +456,7 @@ async def test_a_worker_that_died_is_replaced() -> None:
     async with Sandbox(limits=LIMITS) as sandbox:
         for _ in range(2):
             assert await call(sandbox, "def f(): return 1") == 1
-            for pid in set(processes(os.getpid())) - before:
+            for pid in sorted(set(processes(os.getpid())) - before):
                 os.kill(pid, signal.SIGKILL)
         assert await call(sandbox, "def f(): return 1") == 1
     assert set(processes(os.getpid())) <= before
@@ -441,18 +466,26 @@ async def test_a_worker_that_dies_under_a_candidate_is_a_broken_world() -> None:
     before = set(processes(os.getpid()))
     async with Sandbox(limits=LIMITS) as sandbox:
         async with sandbox.candidate("def f(): return 1", "f") as candidate:
-            for pid in set(processes(os.getpid())) - before:
+            for pid in sorted(set(processes(os.getpid())) - before):
                 os.kill(pid, signal.SIGKILL)
             with pytest.raises(WorldError, match="a sandbox worker broke"):
                 await candidate.map([()])
         assert await call(sandbox, "def f(): return 1") == 1
 
 
-async def test_a_worker_that_cannot_start_is_a_broken_world(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_cannot_start_is_a_broken_world(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(worker, "_BOOT", "import sys; sys.exit('no luck today')")
     with pytest.raises(WorldError, match="the sandbox did not start: no luck today"):
         async with Sandbox():
             pass
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(WorldError, match=r"the sandbox did not start: .* No such file"):
+        async with Sandbox():
+            pass
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_closing_ends_what_runs() -> None:
@@ -473,9 +506,10 @@ import asyncio, os, tempfile
 from coevo.sandbox import Sandbox
 async def main():
     async with Sandbox(workers=2) as sandbox:
-        async with sandbox.candidate("def f(): return 1", "f"), sandbox.candidate("def f():\\n  while 1: pass", "f") as c:
-            print("running", flush=True)
-            await c.map([()])
+        async with sandbox.candidate("def f(): return 1", "f"):
+            async with sandbox.candidate("def f():\\n  while 1: pass", "f") as candidate:
+                print("running", flush=True)
+                await candidate.map([()])
 asyncio.run(main())
 """
 
@@ -501,16 +535,20 @@ async def test_nothing_outlives_the_driver(number: int, tmp_path: Path) -> None:
 
 async def test_isolation_names_the_layers() -> None:
     layers = isolation(without=["landlock"])
+    async with Sandbox(without=["landlock"]) as sandbox:
+        assert sandbox.layers == layers
     assert list(layers) == ["bubblewrap", "process", "limits", "namespaces", "files", "landlock", "seccomp"]
     assert layers["landlock"] == "no: left out"
     assert layers["process"] == "fresh for each candidate, ended with its descendants"
 
 
-async def test_without_numpy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_numpy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(worker, "PACKAGES", ())
     with pytest.raises(ConfigError, match="pip install numpy"):
         async with Sandbox():
             pass
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_importing_it_is_cheap() -> None:

@@ -1,4 +1,4 @@
-"""Programs that break, cheat, flood and attack: each ends with its category or harmlessly, and the sandbox goes on."""
+"""Hostile programs: each ends with its category or harmlessly, and the sandbox goes on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,15 @@ ANYWHERE = {
 """Programs that end the same whatever the kernel offers."""
 WITH_SECCOMP_OR_NAMESPACES = {"connection", "kills its parent", "kills all"}
 """Denied, or without effect."""
-WITH_FILES_OR_LANDLOCK = {"passwords", "this file", "writes outside", "link to a file", "climbs out"}
+WITH_FILES_OR_LANDLOCK = {
+    "passwords",
+    "this file",
+    "another package's file",
+    "a file of coevo",
+    "writes outside",
+    "link to a file",
+    "climbs out",
+}
 
 DAEMON = inside(
     """

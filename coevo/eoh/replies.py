@@ -42,9 +42,11 @@ def read_python(reply: str, signature: Signature) -> Draft:
             return Draft(_thought(text, start), code)
     for start, source in _candidates(text, signature.function):
         code = _parsing(source)
-        renamed = _rename_only(code, signature.function) if code else None
-        if renamed:
-            return Draft(_thought(text, start), renamed)
+        names = _functions(code) if code else []
+        if len(names) == 1:
+            return Draft(_thought(text, start), f"{code}\n{signature.function} = {names[0]}\n")
+        if names:
+            break
     if "def " not in text:
         raise CandidateError(
             Category.PARSE_ERROR, f"the answer holds no Python function; `{signature.header}` was asked for"
@@ -102,11 +104,6 @@ def _functions(code: str) -> list[str]:
 
 def _defines(code: str, function: str) -> bool:
     return function in _functions(code)
-
-
-def _rename_only(code: str, function: str) -> str | None:
-    names = _functions(code)
-    return f"{code}\n{function} = {names[0]}\n" if len(names) == 1 else None
 
 
 def _thought(text: str, code_start: int) -> str:

@@ -1,7 +1,7 @@
 """A sandbox for programs that nobody has read: a fresh process each, decisions out, nothing else.
 
-The driver of a problem stays in its own process and asks the candidate's function in lock-step rounds; instances and scoring
-never enter the candidate's process.
+The driver of a problem stays in its own process and asks the candidate's function in lock-step rounds;
+instances and scoring never enter the candidate's process.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ from coevo.errors import CoevoError
 class Limits:
     """What one candidate may use.
 
-    `cpu_s` counts processor time from the start of the process and is enforced in whole seconds, rounded up. `wall_s` counts
-    the time the driver waits for the candidate, so the driver's own work does not shorten it. `memory_mb` is address space on
-    top of what Python and numpy take. `file_mb` bounds each file it writes and, where its directory is a file system of its
-    own, all of them together. Output beyond `output_kb` is dropped; a reply beyond `reply_mb` is refused.
+    `cpu_s` counts processor time from the start of the process and is enforced in whole seconds, rounded
+    up. `wall_s` counts the time the driver waits for the candidate, so the driver's own work does not
+    shorten it. `memory_mb` is address space on top of what Python and numpy take. `file_mb` bounds each
+    file it writes and, where its directory is a file system of its own, all of them together. Output
+    beyond `output_kb` is dropped; a reply beyond `reply_mb` is refused.
     """
 
     cpu_s: float = 30.0
@@ -60,7 +61,8 @@ class Category(StrEnum):
 
 
 class CandidateError(CoevoError):
-    """A candidate failed. `message` is one sentence for the model and for a person; `output` is what it printed."""
+    """A candidate failed. `message` is one sentence for the model and for a person; `output` is what it
+    printed."""
 
     def __init__(self, category: Category, message: str, *, output: str = "") -> None:
         super().__init__(message)

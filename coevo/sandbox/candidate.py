@@ -1,4 +1,5 @@
-"""One program at the driver's command: its function is called in rounds, its failures get a category and a sentence."""
+"""One program at the driver's command: its function is called in rounds, its failures get a category and a
+sentence."""
 
 from __future__ import annotations
 
@@ -66,16 +67,16 @@ class Candidate:
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """function(*arguments) for each, in order; all calls have the same number of arguments.
 
-        Arguments are int, float, bool, None, str, numeric arrays, tuples and lists of those, and Shared. Results are the
-        same without Shared; numpy's numbers come back as Python's. Raises CandidateError.
+        Arguments are int, float, bool, None, str, numeric arrays, tuples and lists of those, and Shared.
+        Results are the same without Shared; numpy's numbers come back as Python's. Raises CandidateError.
         """
         return await self.map_columns(*zip(*calls, strict=True), calls=len(calls))
 
     async def map_columns(self, *columns: Any, calls: int) -> list[Any]:
         """The same with the arguments in columns: all first arguments, then all second ones.
 
-        A column is a sequence, an array (row i for call i), Ragged, or one Shared for all calls. With many small calls a
-        round this is several times cheaper for the driver.
+        A column is a sequence, an array (row i for call i), Ragged, or one Shared for all calls. With many
+        small calls a round this is several times cheaper for the driver.
         """
         from coevo.sandbox import wire
 
@@ -101,11 +102,11 @@ class Candidate:
         _, payload = await self._exchange(writer.frame(wire.LOAD))
         try:
             arity = wire.Reader(payload).value()
-        except ValueError:
-            arity = 0
-        if arity is not None and arity not in arities:
-            raise self._error(Category.BAD_REPLY, "the reply cannot be read")
-        self.arity = arity
+        except ValueError as error:
+            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+        self.arity = arity if isinstance(arity, int) else None
+        if arities and self.arity not in arities:
+            raise self._error(Category.BAD_REPLY, "the reply cannot be read: it names another arity")
 
     def close(self) -> None:
         """Close its channel; what is known of it stays."""
@@ -137,14 +138,18 @@ class Candidate:
         from coevo.sandbox import wire
 
         try:
-            said, message, line = wire.Reader(payload).value()
-            message = plain(str(message)) + self._line(line)
-        except (ValueError, TypeError):
+            match wire.Reader(payload).value():
+                case (str(said), str(message), int() | None as number):
+                    line = self._line(number)
+                case _:
+                    raise wire.WireError("no failure")
+        except ValueError:
             return self._error(Category.BAD_REPLY, "the reply cannot be read")
+        message = plain(message) + line
         if said == EXITED:
             return self._error(Category.KILLED, f"it ended its own process: {message}")
         if said == Category.MEMORY:
-            return self._error(Category.MEMORY, self._memory_message() + self._line(line))
+            return self._error(Category.MEMORY, self._memory_message() + line)
         if said not in _REPORTED:
             return self._error(Category.BAD_REPLY, "the reply cannot be read")
         return self._error(Category(said), message)
@@ -187,5 +192,6 @@ class Candidate:
 
 
 def plain(text: str) -> str:
-    """One line without control characters, so that a message can do nothing to a terminal or a prompt's layout."""
+    """One line without control characters, so that a message can do nothing to a terminal or a prompt's
+    layout."""
     return "".join(character if character.isprintable() else " " for character in text).strip()

@@ -1,4 +1,5 @@
-"""The driver's end of a candidate's channel: one frame out, one frame back, within what is left of the time."""
+"""The driver's end of a candidate's channel: one frame out, one frame back, within what is left of the
+time."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ import time
 from coevo.sandbox import wire
 
 _CREDENTIALS = struct.Struct("3i")
-_CHUNK = 1 << 18
-_BUFFER = 1 << 20
+_CHUNK = 1 << 15
+"""Bytes of one read: most replies are shorter, and larger buffers would come fresh from the kernel every
+time."""
+_LARGE_CHUNK = 1 << 20
+_SEND_BUFFER = 1 << 20
 _READS_BEYOND_CAP = 16
 """A candidate that writes this many times its share past Python's own files finds its output closed."""
 
@@ -22,35 +26,42 @@ class Closed(Exception):
 
 
 class Channel:
-    """Lock-step exchange with one candidate. Whatever it sends, and when, costs at most the size of a reply."""
+    """Lock-step exchange with one candidate. Whatever it sends, and when, costs at most the size of a
+    reply."""
 
     def __init__(self, sock: socket.socket, output: int, *, output_bytes: int, reply_bytes: int) -> None:
         self._socket, self._output = sock, output
         self._reply_bytes = reply_bytes
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
-        self._closed = self._spoilt = False
+        self._missing = 0
+        self._closed = self._spoilt = self._late = False
         self._pid = 0
         self._cpu_s = 0.0
         self._printed = bytearray()
         self._output_bytes = output_bytes
         self._output_left = output_bytes * _READS_BEYOND_CAP
         sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         os.set_blocking(output, False)
         self._loop.add_reader(sock.fileno(), self._read)
         self._loop.add_reader(output, self._drain)
 
     async def request(self, frame: bytes, timeout_s: float) -> tuple[int, bytearray]:
-        """Send a frame and wait for the reply. Raises TimeoutError, Closed, or wire.WireError for what is no frame."""
+        """Send a frame and wait for the reply. Raises TimeoutError, Closed, or wire.WireError for what is
+        no frame."""
         if self._spoilt:
             raise wire.WireError("bytes that nobody asked for")
         if self._closed:
             raise Closed
         self._waiter = waiter = self._loop.create_future()
-        timer = self._loop.call_later(timeout_s, _expire, waiter)
+        self._deadline = self._loop.time() + timeout_s
+        if self._timer is None:
+            self._watch()
         try:
             try:
                 sent = self._socket.send(frame)
@@ -63,12 +74,12 @@ class Channel:
         except (ConnectionResetError, BrokenPipeError):
             raise Closed from None
         finally:
-            timer.cancel()
             self._waiter = None
-        size = self._frame_size()
-        if size is None and self._closed:
+        if self._late:
+            raise TimeoutError
+        if self._missing > 0:
             raise Closed
-        if size != len(self._buffer):
+        if self._missing < 0:
             raise wire.WireError("bytes that are no reply")
         kind = wire.HEADER.unpack_from(self._buffer)[1]
         payload, self._buffer = self._buffer[wire.HEADER.size :], bytearray()
@@ -86,25 +97,32 @@ class Channel:
 
     @property
     def output(self) -> str:
+        """What the candidate printed, without the control characters that could act on a terminal."""
         self._drain()
-        return self._printed[: self._output_bytes].decode("utf-8", "replace")
+        text = self._printed.decode("utf-8", "replace")
+        if text.isprintable():
+            return text
+        return "".join(
+            each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}" for each in text
+        )
 
     def close(self) -> None:
         self._drain()
         self._close_output()
         self._stop_reading()
+        if self._timer is not None:
+            self._timer.cancel()
         self._cpu_s, self._pid = self.cpu_s, 0
         self._socket.close()
 
     def _read(self) -> None:
+        size = min(max(self._missing, _CHUNK), _LARGE_CHUNK)
         try:
             if self._pid:
-                data = self._socket.recv(_CHUNK)
+                data = self._socket.recv(size)
             else:
-                data, ancillary, _, _ = self._socket.recvmsg(_CHUNK, socket.CMSG_SPACE(_CREDENTIALS.size))
-                for level, kind, content in ancillary:
-                    if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                        self._pid = _CREDENTIALS.unpack(content)[0]
+                data, ancillary, _, _ = self._socket.recvmsg(size, socket.CMSG_SPACE(_CREDENTIALS.size))
+                self._pid = _sender(ancillary)
         except BlockingIOError:
             return
         except OSError:
@@ -115,20 +133,34 @@ class Channel:
         waiter = self._waiter
         if waiter is None:
             self._spoilt = not self._closed
-        elif not waiter.done() and (self._closed or self._frame_size() is not None):
-            waiter.set_result(None)
+        elif not waiter.done():
+            self._missing = self._count_missing()
+            if self._closed or self._missing <= 0:
+                waiter.set_result(None)
         if self._closed or self._spoilt:
             self._stop_reading()
 
-    def _frame_size(self) -> int | None:
-        """Size of the frame in the buffer, None as long as it is not complete; 0 if it is none."""
-        if len(self._buffer) < wire.HEADER.size:
-            return None
+    def _count_missing(self) -> int:
+        """Bytes until the frame in the buffer is complete; below 0 if it is none or there is more."""
+        missing = wire.HEADER.size - len(self._buffer)
+        if missing > 0:
+            return missing
         magic, _, length = wire.HEADER.unpack_from(self._buffer)
         if magic != wire.MAGIC or length > self._reply_bytes:
-            return 0
-        size: int = wire.HEADER.size + length
-        return size if size <= len(self._buffer) else None
+            return -1
+        return int(missing + length)
+
+    def _watch(self) -> None:
+        """End a wait that has passed its deadline. One timer serves many requests: it looks again when it
+        is due."""
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._watch)
+        else:
+            self._late = True
+            self._waiter.set_result(None)
 
     def _drain(self) -> None:
         while self._output >= 0:
@@ -152,6 +184,9 @@ class Channel:
             self._loop.remove_reader(self._socket.fileno())
 
 
-def _expire(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_exception(TimeoutError())
+def _sender(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """The number of the process that has sent a message, as the kernel says."""
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            return int(_CREDENTIALS.unpack(content)[0])
+    return 0

@@ -1,6 +1,7 @@
 """The layers around candidates: which there are on this machine, and putting them on.
 
-Every layer that the machine lacks is left out and named in `layers`; a layer that it has must hold for every candidate.
+Every layer that the machine lacks is left out and named in `layers`; a layer that it has must hold for
+every candidate.
 """
 
 from __future__ import annotations
@@ -9,20 +10,21 @@ import contextlib
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable, Collection, Iterable
 
 from coevo.sandbox import landlock, linux, namespaces, seccomp
 
-LINUX = sys.platform == "linux"
 OPEN_FILES = 64
+OWN_MEMORY = 16 << 20
+"""What the sandbox needs for itself in a candidate's address space."""
 
 
 class Isolation:
     """The layers of one zygote.
 
-    In order: enter_namespaces, enter; then for each candidate prepare, enter_candidate in its process, and clean when it has
-    ended. `directory` is an empty directory for the candidates; `without` names layers to leave out.
+    In order: enter_namespaces, enter; then for each candidate prepare, enter_candidate in its process, and
+    clean when it has ended. `directory` is an empty directory for the candidates; `without` names layers
+    to leave out.
     """
 
     def __init__(self, directory: str, *, without: Collection[str] = ()) -> None:
@@ -33,26 +35,29 @@ class Isolation:
         self._own_size = 0
         self._base_memory = 0
         self.separate = False
-        """Whether this is the first process of a process namespace, so that killing all it sees kills no other."""
+        """Whether this is the first process of a process namespace, so that killing all it sees kills no
+        other."""
         self.layers = {
             "process": "fresh for each candidate, ended with its descendants",
             "limits": "processor time, memory, file size, open files",
         }
 
     def enter_namespaces(self, cleanup: Callable[[], None]) -> None:
-        """Go on in a child process with its own namespaces, if that is possible; `cleanup` runs outside at its end."""
+        """Go on in a child process with its own namespaces, if that is possible; `cleanup` runs outside at
+        its end."""
         self._layer("namespaces", lambda: _enter_namespaces(cleanup))
         self.separate = os.getpid() == 1
-        if LINUX and not self.separate:
+        if not self.separate:
             with contextlib.suppress(OSError):
                 linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
 
     def enter(self, packages: Iterable[str]) -> None:
-        """Change the root and get the other layers ready. What candidates use of Python must have been loaded."""
+        """Change the root and get the other layers ready. What candidates use of Python must have been
+        loaded."""
         self._base_memory = _address_space()
-        readable, hidden = namespaces.needed_paths(packages)
-        self._layer("files", lambda: self._change_root(readable, hidden))
-        self._layer("landlock", lambda: self._prepare_landlock(readable, hidden))
+        needed = namespaces.needed_files(packages)
+        self._layer("files", lambda: self._change_root(needed))
+        self._layer("landlock", lambda: self._prepare_landlock(needed))
         self._layer("seccomp", self._prepare_seccomp)
 
     def prepare(self, file_size: int) -> None:
@@ -64,9 +69,10 @@ class Isolation:
             self._own_size = file_size
 
     def enter_candidate(self, cpu_s: int, memory: int, file_size: int) -> None:
-        """Put all layers on this process. Raises OSError if one does not hold; the process must not go on then."""
+        """Put all layers on this process. Raises OSError if one does not hold; the process must not go on
+        then."""
         os.chdir(self._own)
-        address_space = self._base_memory + memory
+        address_space = self._base_memory + OWN_MEMORY + memory
         for limit, soft, hard in (
             (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),  # a signal, and a second later the end
             (resource.RLIMIT_AS, address_space, address_space),
@@ -75,11 +81,13 @@ class Isolation:
             (resource.RLIMIT_NPROC, 0, 0),
             (resource.RLIMIT_CORE, 0, 0),
         ):
+            _, most = resource.getrlimit(limit)
+            if most != resource.RLIM_INFINITY:
+                soft, hard = min(soft, most), min(hard, most)
             resource.setrlimit(limit, (soft, hard))
-        if LINUX:
-            linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-            linux.drop_capabilities()
-            linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+        linux.drop_capabilities()
+        linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         if self._ruleset:
             self._ruleset.restrict()
         if self._filter:
@@ -107,29 +115,27 @@ class Isolation:
         """`put_on` says what the layer is, or raises OSError if it cannot be had."""
         if name in self._without:
             self.layers[name] = "no: left out"
-        elif not LINUX:
-            self.layers[name] = f"no: not on {sys.platform}"
-        else:
-            try:
-                self.layers[name] = put_on()
-            except OSError as error:
-                self.layers[name] = f"no: {error}"
+            return
+        try:
+            self.layers[name] = put_on()
+        except OSError as error:
+            self.layers[name] = f"no: {error}"
 
-    def _change_root(self, readable: list[str], hidden: list[str]) -> str:
+    def _change_root(self, needed: namespaces.Needed) -> str:
         if not self.separate:
             raise OSError("it takes namespaces")
 
         def change() -> None:
-            namespaces.change_root(self._directory, readable, hidden)
+            namespaces.change_root(self._directory, needed)
 
         _probe(change)
         change()
         self._own = namespaces.OWN_FOLDER
         return "Python and its libraries, read-only, and an own directory in memory"
 
-    def _prepare_landlock(self, readable: list[str], hidden: list[str]) -> str:
+    def _prepare_landlock(self, needed: namespaces.Needed) -> str:
         ruleset = landlock.Ruleset()
-        ruleset.readable(readable, hidden)
+        ruleset.readable(needed.readable, needed.hidden)
         own = self._own if self._own == self._directory else os.path.dirname(self._own)
         ruleset.writable(own, namespaces.DEVICES)
         _probe(ruleset.restrict, unprivileged=True)
@@ -200,7 +206,8 @@ def _kill_children() -> bool:
 
 
 def _empty(folder: str) -> None:
-    """Remove all that is in a folder, however deep: it walks down and up again, with names relative to where it is."""
+    """Remove all that is in a folder, however deep: it walks down and up again, with names relative to
+    where it is."""
     os.chdir(folder)
     path = [("", _remove_files())]
     while path:
@@ -230,9 +237,6 @@ def _remove_files() -> list[str]:
 
 
 def _address_space() -> int:
-    """Bytes of address space of this process; 0 where that is not to be had."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
+    """Bytes of address space of this process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

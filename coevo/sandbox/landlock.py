@@ -1,4 +1,5 @@
-"""Landlock: what of the file system a process may use, enforced by the kernel without privileges (Linux 5.13).
+"""Landlock: what of the file system a process may use, enforced by the kernel without privileges (Linux
+5.13).
 
 https://docs.kernel.org/userspace-api/landlock.html
 """
@@ -40,11 +41,11 @@ class Ruleset:
         """Files and all below folders may be read, except what is below one of the `hidden` folders."""
         for path in paths:
             inside = [folder for folder in hidden if folder.startswith(path + os.sep)]
-            if not inside:
-                self._allow(path, READ_FILE | READ_DIR)
-            elif path not in hidden:
+            if inside:
                 self._allow(path, READ_DIR)
                 self.readable((entry.path for entry in os.scandir(path) if entry.path not in hidden), hidden)
+            else:
+                self._allow(path, READ_FILE | READ_DIR)
 
     def writable(self, folder: str, devices: Iterable[str]) -> None:
         self._allow(folder, _OWN | _ON_FILES)

@@ -28,6 +28,8 @@ _CAPABILITY_VERSION = 0x20080522
 MACHINE = platform.machine()
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_THIS_PROCESS = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 
 
 def prctl(option: int, argument: int = 0) -> None:
@@ -75,9 +77,7 @@ def pivot_root(new_root: str, put_old: str) -> None:
 
 
 def drop_capabilities() -> None:
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    none = (ctypes.c_uint32 * 6)()
-    _checked(_libc.capset(ctypes.byref(header), ctypes.byref(none)))
+    _checked(_libc.capset(_THIS_PROCESS, _NO_CAPABILITIES))
 
 
 def landlock_create_ruleset(attributes: bytes | None) -> int:

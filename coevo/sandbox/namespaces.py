@@ -1,11 +1,14 @@
-"""Namespaces: no network, no other processes, and a file system with Python and its libraries in it and little else."""
+"""Namespaces: no network, no other processes, and a file system with Python and its libraries in it and
+little else."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import sysconfig
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from coevo.sandbox import linux
 
@@ -19,25 +22,42 @@ _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cac
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
-def needed_paths(packages: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What Python, its standard library and some package folders are made of, and folders in between that stay hidden."""
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What Python, its standard library and some packages are made of.
+
+    `readable`: files and folders; `hidden`: folders below them that do not belong to it, but in which
+    something readable may lie; `links`: symbolic links to something readable.
+    """
+
+    readable: list[str]
+    hidden: list[str]
+    links: list[str]
+
+
+def needed_files(packages: Iterable[str]) -> Needed:
+    """`packages`: folders of packages. What they need of shared libraries must have been loaded."""
     standard = [path for path in sys.path if os.path.exists(path)]
-    hidden = [os.path.join(path, name) for path in standard for name in _PACKAGE_FOLDERS]
-    needed = {path for path in (*_SYSTEM_LIBRARIES, *standard) if os.path.exists(path)}
+    system = [path for path in _SYSTEM_LIBRARIES if os.path.exists(path)]
+    links = [path for path in system if os.path.islink(path) and os.path.realpath(path) in system]
+    readable = {*standard, *system} - set(links)
     for folder in packages:
-        needed.update(path for path in (folder, folder + ".libs") if os.path.isdir(path))
+        readable.update(path for path in (folder, folder + ".libs") if os.path.isdir(path))
     for folder in _library_folders():
-        if not any(_within(folder, path) for path in needed):
-            needed.update(
+        if not any(_within(os.path.realpath(folder), path) for path in readable):
+            readable.update(
                 entry.path for entry in os.scandir(folder) if ".so" in entry.name and entry.is_file()
             )
-    return sorted(needed), sorted(path for path in hidden if os.path.isdir(path))
+    hidden = {os.path.join(path, name) for path in standard for name in _PACKAGE_FOLDERS}
+    hidden |= {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    return Needed(sorted(readable), sorted(path for path in hidden if os.path.isdir(path)), links)
 
 
 def separate() -> str:
     """Give this process's children namespaces of their own, and this process all but the process namespace.
 
-    Returns the namespaces' names. Raises OSError where they are not allowed; the process is then of no further use.
+    Returns the namespaces' names. Raises OSError where they are not allowed; the process is then of no
+    further use.
     """
     user, group = os.geteuid(), os.getegid()
     others = linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
@@ -65,26 +85,27 @@ def go_on_in_child(cleanup: Callable[[], None]) -> None:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def change_root(root: str, readable: Sequence[str], hidden: Sequence[str]) -> None:
-    """Make a root of `readable` (read-only) without what is below `hidden`, some devices, and OWN_FOLDER in memory.
+def change_root(root: str, needed: Needed) -> None:
+    """Make a root of what is needed (read-only), some devices, and OWN_FOLDER in memory.
 
-    `root` is an empty directory. Raises OSError where that is not allowed; the process is then of no further use.
+    `root` is an empty directory. Raises OSError where that is not allowed; the process is then of no
+    further use.
     """
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", "", linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=755")
     shown: list[tuple[str, bool]] = []
-    for path in sorted({*readable, *hidden}):
+    for path in sorted({*needed.readable, *needed.hidden}):
         above = [visible for outer, visible in shown if _within(path, outer)]
-        if path in hidden:
-            if above and above[-1]:
-                linux.mount(
-                    "tmpfs", root + path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=755"
-                )
-                shown.append((path, False))
-        elif not above or not above[-1]:
+        visible = bool(above) and above[-1]
+        if path in needed.hidden and visible:
+            linux.mount("tmpfs", root + path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,mode=755")
+            shown.append((path, False))
+        elif path not in needed.hidden and not visible:
             _bind(path, root + path)
             shown.append((path, True))
+    for link in needed.links:
+        os.symlink(os.readlink(link), root + link)
     for device in DEVICES:
         _touch(root + device)
     os.makedirs(root + OWN_FOLDER, exist_ok=True)

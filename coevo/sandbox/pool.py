@@ -15,9 +15,11 @@ from coevo.sandbox.worker import Worker
 
 
 class Sandbox:
-    """Runs programs that nobody has read. `close` leaves nothing behind, and neither does the end of the driver.
+    """Runs programs that nobody has read. `close` leaves nothing behind, and neither does the end of the
+    driver.
 
-    `workers` candidates run side by side, each within `limits`. `without` names layers of isolation() to leave out.
+    `workers` candidates run side by side, each within `limits`. `without` names layers of isolation() to
+    leave out.
     """
 
     def __init__(
@@ -31,6 +33,8 @@ class Sandbox:
         self._idle: list[Worker] = []
         self._workers: set[Worker] = set()
         self._closed = False
+        self.layers: dict[str, str] = {}
+        """What isolation() says, once the first worker has started."""
 
     async def __aenter__(self) -> Sandbox:
         """Start the first worker, so that a machine that cannot run any says so at once."""
@@ -63,8 +67,8 @@ class Sandbox:
     ) -> AsyncIterator[Candidate]:
         """Run a program in a process of its own and find its function; waits for a free worker.
 
-        `arity`: how many positional arguments the function must take; one of several numbers, if it is a tuple. Raises
-        CandidateError when the program fails, WorldError when the sandbox itself is broken.
+        `arity`: how many positional arguments the function must take; one of several numbers, if it is a
+        tuple. Raises CandidateError when the program fails, WorldError when the sandbox itself is broken.
         """
         arities = () if arity is None else (arity,) if isinstance(arity, int) else tuple(arity)
         async with self._free:
@@ -110,6 +114,7 @@ class Sandbox:
         except BaseException:
             self._discard(worker)
             raise
+        self.layers = worker.layers
         return worker
 
     def _release(self, candidate: Candidate, worker: Worker) -> None:

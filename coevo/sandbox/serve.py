@@ -1,7 +1,7 @@
 """The candidate's side: loads its code, calls its function, and says what went wrong.
 
-Nothing here is trusted: the candidate shares this process and can change all of it. What it can reach that way are its own
-replies.
+Nothing here is trusted: the candidate shares this process and can change all of it. What it can reach that
+way are its own replies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import linecache
 import mmap
 import os
-import random
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -99,14 +98,13 @@ def serve(channel: int) -> None:
 def load(code: str, name: str, arities: Sequence[int]) -> tuple[Callable[..., Any], int | None]:
     """Run the module and find its function; its arity is the first of `arities` that it accepts.
 
-    If `name` is missing and exactly one other top-level function accepts one of the arities, that one is taken. numpy is
-    there as `np` without an import.
+    If `name` is missing and exactly one other top-level function accepts one of the arities, that one is
+    taken. numpy is there as `np` without an import.
     """
     linecache.cache[FILENAME] = (len(code), None, io.StringIO(code, newline=None).readlines(), FILENAME)
     module = types.ModuleType("heuristic")
     module.__dict__.update(np=np, __file__=FILENAME)
     sys.modules["heuristic"] = module
-    random.seed(0)
     try:
         compiled = compile(code, FILENAME, "exec", dont_inherit=True)
     except SyntaxError as error:

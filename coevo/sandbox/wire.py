@@ -1,9 +1,10 @@
 """How values cross between the driver and a candidate: tagged binary frames, decoded without trust.
 
-A frame is a header (magic, kind, length) and a payload. Values are None, bool, int, float, str, tuple, list and arrays of
-booleans, integers or floats. The arguments of many calls go as columns: all first arguments, then all second ones. A column
-of equal type is packed into one buffer, which makes a round of small calls cheap on both sides. `Reader` checks every length
-against what is there, so that any bytes at all end in a value or in `WireError`.
+A frame is a header (magic, kind, length) and a payload. Values are None, bool, int, float, str, tuple,
+list and arrays of booleans, integers or floats. The arguments of many calls go as columns: all first
+arguments, then all second ones. A column of equal type is packed into one buffer, which makes a round of
+small calls cheap on both sides. `Reader` checks every length against what is there, so that any bytes at
+all end in a value or in `WireError`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """One-dimensional arrays of different lengths, one a call: their items one after another, and the lengths."""
+    """One-dimensional arrays of different lengths, one a call: their items one after another, and the
+    lengths."""
 
     items: Any
     lengths: Any
@@ -106,7 +108,8 @@ class Writer:
             raise WireError(f"a value of type {kind.__name__}")
 
     def column(self, values: Any, depth: int = 0) -> None:
-        """Values one after another, packed if they are of one type. An array stands for its rows, Ragged for its parts."""
+        """Values one after another, packed if they are of one type. An array stands for its rows, Ragged
+        for its parts."""
         if isinstance(values, np.ndarray):
             if values.ndim == 1:
                 values = values.tolist()
@@ -136,8 +139,11 @@ class Writer:
         for column in columns:
             if isinstance(column, Shared):
                 self._put(_COUNT.pack(number) + b"S" + _COUNT.pack(column.index))
-            else:
-                self.column(column)
+                continue
+            length = len(column.lengths if isinstance(column, Ragged) else column)
+            if length != number:
+                raise ValueError(f"a column of {length} arguments for {number} calls")
+            self.column(column)
 
     def _uniform(self, values: Sequence[Any], kind: type) -> bool:
         """Pack values of one type, if there is a packing for them."""
@@ -198,7 +204,8 @@ class Writer:
 
 
 def plain_array(value: Any) -> Any:
-    """The array with a plain dtype in the machine's byte order. Raises WireError for objects, strings, dates, complex numbers."""
+    """The array with a plain dtype in the machine's byte order. Raises WireError for objects, strings,
+    dates, complex numbers."""
     array = np.asarray(value)
     if array.dtype.str in DTYPES:
         return array

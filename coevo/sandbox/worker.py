@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.errors import ConfigError, WorldError
 from coevo.sandbox.base import Limits
-from coevo.sandbox.control import END, MEBI, REPORT, REQUEST, START
+from coevo.sandbox.control import END, MEBI, ONE_THREAD, REPORT, REQUEST, START
 
 if TYPE_CHECKING:
     from coevo.sandbox.channel import Channel
@@ -35,14 +35,17 @@ _CLOSE_S = 5.0
 _REPORT_BYTES = 1 << 16
 
 _BOOT = """
-import sys, types
+import os, sys, types
+os.register_at_fork = lambda **handlers: None
 for name, folder in (("coevo", sys.argv[1]), ("coevo.sandbox", sys.argv[1] + "/sandbox")):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [folder]
 from coevo.sandbox.zygote import main
 main(sys.argv[2])
 """
-"""Without the packages' own modules, which import what a zygote has no use for."""
+"""Without the packages' own modules, which import what a zygote has no use for, and without what Python's modules do
+after a fork: candidates have one thread and start with the random state that the zygote has set.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,12 @@ class Worker:
     """One zygote. At most one candidate runs in it; `start` waits until the one before has ended."""
 
     def __init__(self, without: Collection[str] = ()) -> None:
+        if sys.platform != "linux":
+            raise ConfigError(
+                "the sandbox needs Linux", hint="run it in a container or a virtual machine with Linux"
+            )
         prefix, bubblewrap = _bubblewrap() if "bubblewrap" not in without else ([], "no: left out")
+        packages = package_folders()
         self._directory = "" if prefix else tempfile.mkdtemp(prefix="coevo-sandbox-")
         self.layers = {"bubblewrap": bubblewrap}
         self._running = self._ready = self._hung_up = False
@@ -66,12 +74,12 @@ class Worker:
         settings = {
             "control": control.fileno(),
             "directory": self._directory or _INSIDE,
-            "packages": package_folders(),
+            "packages": packages,
             "without": sorted(without),
             "driver": os.getpid(),  # for whoever looks at the process list
         }
         python = [sys.executable, "-s", "-P", "-S", "-B", "-c", _BOOT]
-        with control:
+        try:
             self._process = subprocess.Popen(
                 [*prefix, *python, str(Path(__file__).parent.parent), json.dumps(settings)],
                 stdin=subprocess.DEVNULL,
@@ -82,9 +90,16 @@ class Worker:
                 env=_environment(),
                 start_new_session=True,
             )
+        except OSError as error:
+            self._control.close()
+            self._remove_directory()
+            raise WorldError(f"the sandbox did not start: {error}") from error
+        finally:
+            control.close()
 
     async def ready(self) -> None:
-        """Wait until candidates can start. Raises WorldError, with what the process said, if it does not come up."""
+        """Wait until candidates can start. Raises WorldError, with what the process said, if it does not
+        come up."""
         try:
             report = await self._next_report(_READY_S)
         except (TimeoutError, OSError) as error:
@@ -123,14 +138,16 @@ class Worker:
         )
 
     def end(self, grace_s: float = 0.0) -> None:
-        """Have the candidate killed, after a moment in which it may end by itself; the next `start` waits for that."""
+        """Have the candidate killed, after a moment in which it may end by itself; the next `start` waits
+        for that."""
         try:
             self._control.send(REQUEST.pack(END, 0, 0, 0, grace_s))
         except OSError:
             self.kill()
 
     async def ended(self) -> End:
-        """Wait for the end of the running candidate. Raises OSError if the zygote is gone, silent or in trouble."""
+        """Wait for the end of the running candidate. Raises OSError if the zygote is gone, silent or in
+        trouble."""
         try:
             report = await self._next_report(_REPORT_S)
         except BaseException:
@@ -164,8 +181,13 @@ class Worker:
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
+        self._control.close()
+        self._remove_directory()
+
+    def _remove_directory(self) -> None:
         if self._directory:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            with contextlib.suppress(RecursionError):  # a candidate's tree, if its zygote could not remove it
+                shutil.rmtree(self._directory, ignore_errors=True)
 
     async def _next_report(self, timeout_s: float) -> dict[str, Any]:
         data = b""
@@ -194,18 +216,20 @@ def package_folders() -> dict[str, str]:
     return folders
 
 
-_INSIDE = "/tmp/coevo-sandbox"
-"""The candidates' directory in the file system that bubblewrap makes."""
+_INSIDE = "/sys/coevo-sandbox"
+"""The candidates' directory in bubblewrap, in memory: in the place of a folder that is everywhere and that
+no software is in."""
 
 
 @functools.cache
 def _bubblewrap() -> tuple[list[str], str]:
-    """The start of a command that runs in bubblewrap, if it is there and works here, and what to say about it."""
+    """The start of a command that runs in bubblewrap, if it is there and works here, and what to say about
+    it."""
     program = shutil.which("bwrap")
     if program is None:
         return [], "no: bwrap is not installed"
     prefix = [program, "--unshare-all", "--as-pid-1", "--ro-bind", "/", "/", "--dev", "/dev"]
-    prefix += ["--proc", "/proc", "--tmpfs", "/tmp", "--dir", _INSIDE, "--"]
+    prefix += ["--proc", "/proc", "--tmpfs", "/sys", "--dir", _INSIDE, "--"]
     try:
         tried = subprocess.run(
             [*prefix, sys.executable, "-SsP", "-c", ""], capture_output=True, timeout=_READY_S
@@ -218,6 +242,7 @@ def _bubblewrap() -> tuple[list[str], str]:
 
 
 def _environment() -> dict[str, str]:
-    """One thread for numpy, one order of sets for all candidates, and where the interpreter finds its libraries."""
+    """One thread for numpy, one order of sets for all candidates, and where the interpreter finds its
+    libraries."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    return {**kept, "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+    return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}

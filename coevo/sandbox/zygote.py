@@ -1,8 +1,8 @@
 """The warm process behind a worker: numpy loaded, isolated, and forked once for every candidate.
 
-It runs none of the candidates' code. It takes requests of fixed size on its control socket (START brings the candidate's
-channel and the pipe for its output along) and reports how every candidate ended. When the socket closes it ends the candidate
-and itself, so that nothing outlives the driver.
+It runs none of the candidates' code. It takes requests of fixed size on its control socket (START brings
+the candidate's channel and the pipe for its output along) and reports how every candidate ended. When the
+socket closes it ends the candidate and itself, so that nothing outlives the driver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from coevo.sandbox.control import END, REPORT, REQUEST, START
+from coevo.sandbox.control import END, ONE_THREAD, REPORT, REQUEST, START
 from coevo.sandbox.isolation import Isolation
 
 _CHANNEL = 3
@@ -101,11 +101,10 @@ class Zygote:
             self._child = os.fork()
         except OSError:
             os.close(self._trouble)
+            os.close(trouble)
             raise
-        finally:
-            if self._child:
-                os.close(trouble)
         if self._child:
+            os.close(trouble)
             return
         status = 1
         try:
@@ -125,8 +124,6 @@ class Zygote:
     ) -> None:
         """Own session, no descriptors but its channel and output (and `trouble`), and all layers."""
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.setsid()
         self._isolation.enter_candidate(cpu_s, memory, file_size)
         channel, output = descriptors
@@ -172,7 +169,8 @@ def main(settings: str) -> None:
     options = json.loads(settings)
     del sys.argv[1:], sys.orig_argv[1:]
     os.environ.clear()
-    os.putenv("OPENBLAS_NUM_THREADS", "1")  # for libraries that are loaded later
+    for name, value in ONE_THREAD.items():
+        os.putenv(name, value)  # for libraries that are loaded later; Python's environment stays empty
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     directory = options["directory"]
     isolation = Isolation(directory, without=options["without"])
@@ -182,9 +180,9 @@ def main(settings: str) -> None:
 
     from coevo.sandbox import serve
 
+    serve.load("def warm(a, b):\n    return 0\n", "warm", (2,))
     numpy.random.seed(0)
     random.seed(0)
-    serve.load("def warm(a, b):\n    return 0\n", "warm", (2,))
     control = socket.socket(fileno=options["control"])
     isolation.enter(options["packages"].values())
     zygote = Zygote(control, isolation, serve.serve)
