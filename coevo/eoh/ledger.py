@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 OK = "ok"
 
+FIRST_OF_ITS_CODE = (
+    "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY code ORDER BY turn, number) AS nth"
+    " FROM heuristics WHERE run = ? AND objective IS NOT NULL) WHERE nth = 1)"
+)
+"""SQL: of the valid heuristics of a run that are the same program, the first one stands for all."""
+
 
 def status_of(verdict: Verdict) -> str:
     return OK if verdict.category is None else str(verdict.category)
@@ -75,9 +81,7 @@ class SearchLedger:
     def best(self, count: int) -> list[Individual]:
         """The best distinct programs of the whole run."""
         return self._individuals(
-            "id IN (SELECT id FROM heuristics WHERE run = ? AND objective IS NOT NULL GROUP BY code"
-            " HAVING turn = min(turn) ORDER BY objective, turn, number LIMIT ?) ORDER BY objective, turn, number",
-            (self._run, count),
+            f"{FIRST_OF_ITS_CODE} ORDER BY objective, turn, number LIMIT ?", (self._run, count)
         )
 
     def known(self) -> list[tuple[str, Verdict]]:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from coevo.config import experiment_from
 from coevo.eoh.budget import Budget, count_budget
+from coevo.eoh.ledger import FIRST_OF_ITS_CODE
 from coevo.errors import StoreError
 from coevo.store import queries
 
@@ -52,7 +53,7 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
         " t.objective AS test, t.gap AS test_gap FROM heuristics h"
         " LEFT JOIN heuristic_scores v ON v.heuristic = h.id AND v.split = 'val'"
         " LEFT JOIN heuristic_scores t ON t.heuristic = h.id AND t.split = 'test'"
-        " WHERE h.run = ? AND h.objective IS NOT NULL GROUP BY h.code"
+        f" WHERE h.{FIRST_OF_ITS_CODE}"
         " ORDER BY t.objective IS NULL, v.objective IS NULL, v.objective, h.objective LIMIT ?",
         (run, leaders),
     )
