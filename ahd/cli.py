@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import pstdev
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import click
 
@@ -17,7 +18,7 @@ from coevo.errors import ConfigError
 
 if TYPE_CHECKING:
     from ahd.base import BundledProblem
-    from coevo.problem import Reference, Split, Verdict
+    from coevo.problem import Problem, Reference, Split, Verdict
 
 SPLITS = ("train", "val", "test")
 
@@ -70,7 +71,13 @@ def baselines(names: tuple[str, ...], split: str, size: int | None, as_json: boo
 
 @ahd.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--problem", "name", required=True, type=click.Choice(list(PROBLEMS)))
+@click.option(
+    "--problem",
+    "name",
+    required=True,
+    metavar="NAME",
+    help="One of `coevo ahd problems`, or your own: module:factory or file.py:factory.",
+)
 @split_option
 @size_option
 @json_option
@@ -82,9 +89,9 @@ def evaluate(
 
     The file is run in the sandbox only. Example: coevo ahd evaluate mine.py --problem construct_tsp --split test
     """
-    problem = _problem(name)
+    problem = _named(name)
     of = _split(split)
-    chosen = problem.size(of, size)
+    chosen = problem.size(of, size) if _is_bundled(problem) else size
     try:
         code = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -111,6 +118,26 @@ def _split(name: str) -> Split:
     return cast("Split", name)
 
 
+def _named(name: str) -> Problem:
+    if name in PROBLEMS:
+        return _problem(name)
+    if ":" not in name:
+        near = difflib.get_close_matches(name, PROBLEMS, n=1)
+        raise ConfigError(
+            f"there is no problem {name!r}",
+            hint=f"did you mean {near[0]}?"
+            if near
+            else f"known: {', '.join(PROBLEMS)}; your own: file.py:factory",
+        )
+    from coevo.problem import load_problem
+
+    return load_problem("--problem", name)
+
+
+def _is_bundled(problem: Problem) -> TypeGuard[BundledProblem]:
+    return hasattr(problem, "counts")
+
+
 def _problem(name: str) -> BundledProblem:
     try:
         return PROBLEMS[name]()
@@ -131,13 +158,15 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda text: bar.update(line, description=text)
 
 
-def _doing(problem: BundledProblem, split: Split, size: int) -> str:
+def _doing(problem: Problem, split: Split, size: int | None) -> str:
     return f"{problem.name} on {_instances(problem, split, size)} of {split}"
 
 
-def _instances(problem: BundledProblem, split: Split, size: int) -> str:
+def _instances(problem: Problem, split: Split, size: int | None) -> str:
     """`64 × 50`: instances and their size."""
-    return f"{problem.counts[split, size]} × {size}"
+    if _is_bundled(problem) and size is not None:
+        return f"{problem.counts[split, size]} × {size}"
+    return "the instances" if size is None else f"the instances of size {size}"
 
 
 async def _measured(
@@ -158,7 +187,7 @@ async def _measured(
     return rows
 
 
-async def _judged(problem: BundledProblem, code: str, split: Split, size: int) -> Verdict:
+async def _judged(problem: Problem, code: str, split: Split, size: int | None) -> Verdict:
     from coevo.problem import evaluate
     from coevo.sandbox import Sandbox
 
@@ -186,7 +215,7 @@ def _described(name: str, problem: BundledProblem) -> dict[str, Any]:
 
 
 def _facts(
-    problem: BundledProblem, split: Split, size: int, verdict: Verdict, reference: Reference
+    problem: Problem, split: Split, size: int | None, verdict: Verdict, reference: Reference | None
 ) -> dict[str, Any]:
     return {
         "problem": problem.name,
@@ -194,10 +223,10 @@ def _facts(
         "size": size,
         "valid": verdict.valid,
         "objective": verdict.objective,
-        "gap": None if verdict.objective is None else reference.gap(verdict.objective),
-        "reference": reference.objective,
-        "source": reference.source,
-        "bound": reference.bound,
+        "gap": reference.gap(verdict.objective) if reference and verdict.objective is not None else None,
+        "reference": reference.objective if reference else None,
+        "source": reference.source if reference else None,
+        "bound": reference.bound if reference else None,
         "category": verdict.category,
         "error": verdict.error,
         "output": verdict.output,
@@ -220,16 +249,18 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _print(problem: BundledProblem, split: Split, size: int, verdict: Verdict, reference: Reference) -> None:
+def _print(
+    problem: Problem, split: Split, size: int | None, verdict: Verdict, reference: Reference | None
+) -> None:
     click.echo(f"{problem.name}, {_instances(problem, split, size)} of {split}")
     if verdict.objective is None:
         click.echo(f"invalid ({verdict.category}): {verdict.error}")
     else:
         values = verdict.objectives
         click.echo(f"objective   {verdict.objective:.5f}")
-        click.echo(
-            f"gap         {reference.gap(verdict.objective):.2%} to {reference.objective:.5f}, {reference.source}"
-        )
+        if reference:
+            gap = reference.gap(verdict.objective)
+            click.echo(f"gap         {gap:.2%} to {reference.objective:.5f}, {reference.source}")
         if len(values) > 1:
             click.echo(
                 f"instances   best {min(values):.5f}, worst {max(values):.5f}, standard deviation {pstdev(values):.5f}"

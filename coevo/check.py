@@ -112,6 +112,8 @@ class _Probes:
             return self._checks
         try:
             await self._try("world", self._probe_world, needs=("tasks",))
+            if self.experiment.search is not None and self.experiment.search.author == "chance":
+                return self._checks
             await self._try("model", self._probe_model, needs=("grammar",))
             await self._try("episode", self._probe_episode, needs=("skill", "agent", "world", "model"))
         finally:
@@ -214,6 +216,8 @@ class _Probes:
                     f"{one} and {other} share {len(shared)} tasks, e.g. {min(shared)}",
                     hint="splits must be disjoint, or the evaluation measures memory",
                 )
+        if self.experiment.search is not None:
+            return f"requests for heuristics of {getattr(self._task_set, 'name', 'a problem')}"
         return ", ".join(f"{len(names)} {split}" for split, names in ids.items())
 
     def _probe_grammar(self) -> str:

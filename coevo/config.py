@@ -91,10 +91,14 @@ class Experiment(Table):
                 raise ValueError(
                     "es.sigma_end = 0: in the last generation no member would differ from another"
                 )
+            self.es.check_terms(self.es.population // 2 if self.es.antithetic else self.es.population)
             return self
+        self.es.check_terms(
+            max((self.search.children(operator) for operator in self.search.moving), default=0)
+        )
         if self.search.author == "chance" and self.search.language != "formula":
             raise ValueError('search.author = "chance" writes formulas: set search.language = "formula"')
-        if self.search.method == "sample" and set(self.search.move) - {"i1"}:
+        if self.search.method == "sample" and set(self.search.moving) - {"i1"}:
             raise ValueError('search.method = "sample" has no turns but i1: set search.move to ["i1"] or []')
         return self
 

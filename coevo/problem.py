@@ -7,16 +7,23 @@ minimised.
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from coevo.errors import ConfigError, explained
+from coevo.objects import load_object
 from coevo.sandbox import Candidate, CandidateError, Category, Limits, Sandbox
 
 Split = Literal["train", "val", "test"]
 """`train` scores candidates during a search, `val` (fresh instances) picks among the best, `test` is reported."""
+
+
+PLACE = "{expression}"
+"""Where the formula stands in a template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ class Expressions:
     template: str
 
     def code(self, expression: str) -> str:
-        return self.template.replace("{expression}", expression)
+        return self.template.replace(PLACE, expression)
 
 
 @runtime_checkable
@@ -103,8 +110,8 @@ class Reference:
     bound: float | None = None
 
     def gap(self, objective: float) -> float:
-        """How much worse than the reference, as a share of it (0.1: ten per cent)."""
-        return (objective - self.objective) / abs(self.objective)
+        """How much worse than the reference, as a share of it (0.1: ten per cent); of 1 where the reference is 0."""
+        return (objective - self.objective) / (abs(self.objective) or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,48 @@ class Verdict:
 
 BOUND_TOLERANCE = 1e-9
 
+LARGEST = 1e100
+"""An objective beyond this, either way, is no result: sums and squares of such numbers overflow."""
+
+LONGEST_ERROR = 2000
+"""Characters of an error that are kept: a candidate has a say in what its own says."""
+
+_NEEDED = ("name", "goal", "signature", "notes", "seed_code", "expressions", "limits", "solve", "reference")
+
+
+def load_problem(key: str, spec: str, options: Mapping[str, Any] | None = None) -> Problem:
+    """The problem that the factory `module:name` or `file.py:name` makes of `options`; `key` names the setting in errors.
+
+    Raises ConfigError: no such factory, options it does not take, or what it makes is no problem.
+    """
+    factory: Any = load_object(key, spec)
+    if not callable(factory):
+        raise ConfigError(f"{key} = {spec!r} is a {type(factory).__name__}, not a factory of problems")
+    with explained(f"{key} = {spec!r}", ConfigError):
+        try:
+            problem = factory(**(options or {}))
+        except TypeError as error:
+            raise ConfigError(
+                f"{key} = {spec!r} refused its options: {error}", hint="see the problem's documentation"
+            ) from error
+    missing = [name for name in _NEEDED if not hasattr(problem, name)]
+    if not missing and not isinstance(problem.limits, Limits):
+        raise ConfigError(f"{key} = {spec!r}: its limits are a {type(problem.limits).__name__}, not Limits")
+    if not missing and not inspect.iscoroutinefunction(problem.solve):
+        raise ConfigError(f"{key} = {spec!r}: its solve is no coroutine", hint="write `async def solve(…)`")
+    if not missing and problem.expressions is not None and PLACE not in problem.expressions.template:
+        raise ConfigError(
+            f"{key} = {spec!r}: the template of its formulas has no {PLACE}",
+            hint="it says where the formula goes",
+        )
+    if missing:
+        raise ConfigError(
+            f"{key} = {spec!r} made a {type(problem).__name__}, not a problem: it has no {', '.join(missing)}",
+            hint="docs/heuristics.md shows a whole one; `notes` may be empty and `expressions` None",
+        )
+    made: Problem = problem
+    return made
+
 
 async def evaluate(
     problem: Problem,
@@ -146,12 +195,17 @@ async def evaluate(
         ) as candidate:
             started = time.perf_counter()  # waiting for a free worker is not the candidate's time
             try:
-                objectives = tuple(float(value) for value in await problem.solve(candidate, split, size))
+                with explained(f"solve of the problem {problem.name}", ConfigError):
+                    try:
+                        found = await problem.solve(candidate, split, size)
+                    except OverflowError as error:  # of arithmetic with what the candidate said
+                        raise CandidateError(
+                            Category.NON_FINITE, f"a number is too large: {error}"
+                        ) from error
+                    objectives = _checked(found, problem, split)
             finally:
                 cpu_s, output = candidate.cpu_s, candidate.output
         objective = math.fsum(objectives) / len(objectives)
-        if not math.isfinite(objective):
-            raise CandidateError(Category.NON_FINITE, f"the objective is {objective}")
         reference = problem.reference(split, size)
         bound = reference.bound if reference else None
         if bound is not None and objective < bound - BOUND_TOLERANCE * abs(bound):
@@ -162,9 +216,25 @@ async def evaluate(
         return Verdict(
             None,
             category=error.category,
-            error=error.message,
+            error=error.message[:LONGEST_ERROR],
             output=error.output or output,
             seconds=time.perf_counter() - started,
             cpu_s=cpu_s,
         )
     return Verdict(objective, objectives, output=output, seconds=time.perf_counter() - started, cpu_s=cpu_s)
+
+
+def _checked(found: Sequence[float], problem: Problem, split: Split) -> tuple[float, ...]:
+    """The objectives as numbers. Raises CandidateError for one that is not finite, ConfigError if there are none."""
+    objectives = []
+    for place, value in enumerate(found):
+        try:
+            objective = float(value)
+        except OverflowError:
+            objective = math.inf
+        if not abs(objective) <= LARGEST:
+            raise CandidateError(Category.NON_FINITE, f"instance {place}: the objective is {objective:g}")
+        objectives.append(objective)
+    if not objectives:
+        raise ConfigError(f"solve of the problem {problem.name} gave no objective on {split}")
+    return tuple(objectives)

@@ -107,11 +107,13 @@ class EsTable(Table):
     def _pairs(self) -> EsTable:
         if self.antithetic and self.population % 2:
             raise ValueError(f"antithetic pairs need an even population, not {self.population}")
-        directions = self.population // 2 if self.antithetic else self.population
+        return self
+
+    def check_terms(self, directions: int) -> None:
+        """Raises ValueError when a step of so many directions would not be exact."""
         terms = directions * (self.noise.rank if self.noise.family == "lowrank" else 1)
         if terms > MAX_TERMS:
             raise ValueError(f"{terms} noise terms a step (directions × rank); {MAX_TERMS} are exact")
-        return self
 
 
 class AuthorTable(Table):
@@ -208,9 +210,9 @@ class SearchTable(Table):
     multiplier: float = Field(
         1.0, gt=0, description="children of a mutation, as a multiple of `population` (k)"
     )
-    move: tuple[Literal["i1", "e1", "e2", "m1", "m2", "m3"], ...] = Field(
-        ("m1", "m2"),
-        description="turns whose children come from perturbed weights and move them; `sample`: `i1`; []: none",
+    move: tuple[Literal["i1", "e1", "e2", "m1", "m2", "m3"], ...] | None = Field(
+        None,
+        description="turns whose children come from perturbed weights and move them; left out: `m1` and `m2`, of samples `i1`; []: none",
     )
     rewards: Literal["improvement", "reference"] = Field(
         "improvement",
@@ -229,6 +231,15 @@ class SearchTable(Table):
         description="best individuals that are judged again on fresh instances before one is named best",
     )
     workers: int = Field(1, ge=1, description="sandbox processes that judge candidates side by side")
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The turns that move the weights."""
+        if self.author == "chance":
+            return ()
+        if self.move is None:
+            return ("i1",) if self.method == "sample" else ("m1", "m2")
+        return self.move
 
     def children(self, operator: str) -> int:
         """Children of one turn of an operator: mutations make `multiplier` times as many (k in EoH's budgets)."""

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -104,9 +105,20 @@ class TestEvaluate:
         assert said in result.output
 
     def test_no_such_problem_names_the_known_ones(self, heuristic):
-        result = run("evaluate", heuristic(RATIO), "--problem", "knapsack")
-        assert result.exit_code == 2
-        assert "'construct_kp'" in result.output
+        result = run("evaluate", heuristic(RATIO), "--problem", "construct_pk")
+        assert isinstance(result.exception, ConfigError)
+        assert result.exception.hint == "did you mean construct_kp?"
+
+    def test_a_problem_of_ones_own(self, heuristic, tmp_path):
+        own = tmp_path / "toysearch.py"
+        own.write_text((Path(__file__).parent / "toysearch.py").read_text())
+        mine = heuristic("def guess(x):\n    return 2 * x + 1.5\n")
+        result = run("evaluate", mine, "--problem", f"{own}:doubling", "--json")
+        assert json.loads(result.output)["objective"] == pytest.approx(0.5)
+        assert (
+            "doubling, the instances of val"
+            in run("evaluate", mine, "--problem", f"{own}:doubling", "--split", "val").output
+        )
 
     def test_no_such_file(self, tmp_path):
         result = run("evaluate", tmp_path / "none.py", "--problem", "construct_kp")

@@ -57,6 +57,15 @@ def test_a_budget_is_kept_to_the_candidate() -> None:
     assert turns[-1].children == 7
 
 
+def test_a_population_of_one_needs_no_second() -> None:
+    turns = all_turns(SearchTable(problem="x", population=1, generations=1), alive=1)
+    assert [str(turn.operator) for turn in turns] == ["i1", "e1", "e2", "m1", "m2"]
+
+
+def test_terms_of_a_step_are_counted_from_the_search() -> None:
+    assert experiment({"population": 5}, es={"noise": {"family": "lowrank", "rank": 80}})
+
+
 def test_samples_come_in_batches() -> None:
     table = SearchTable(problem="x", method="sample", population=20, generations=50, move=())
     turns = all_turns(table)
@@ -128,11 +137,12 @@ def test_children_are_planned_from_seeds_alone() -> None:
     ("tables", "message"),
     [
         ({"search": {"problem": "x", "author": "chance"}}, 'set search.language = "formula"'),
-        ({"search": {"problem": "x", "method": "sample"}}, 'set search.move to ["i1"] or []'),
+        ({"search": {"problem": "x", "method": "sample", "move": ["m1"]}}, 'set search.move to ["i1"] or []'),
+        ({"search": {"problem": "x", "population": 400, "multiplier": 3}}, "1200 noise terms a step"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tables: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match="search") as caught:
+    with pytest.raises(ConfigError) as caught:
         experiment(**tables)
     assert message in caught.value.message
 

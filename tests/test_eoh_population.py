@@ -27,7 +27,9 @@ def test_rank_weights_are_those_of_eoh() -> None:
 def test_parents_are_drawn_by_rank_with_replacement() -> None:
     population = [individual(str(n), float(n)) for n in range(10)]
     counts = Counter(
-        parent.id for n in range(4000) for parent in choose_parents(population, 2, random.Random(n))
+        parent.id
+        for n in range(4000)
+        for parent in choose_parents(population, 2, random.Random(n), repeats=True)
     )
     shares = [counts[str(n)] / 8000 for n in range(10)]
     assert shares[0] == pytest.approx(0.1359, abs=0.015)
@@ -35,6 +37,16 @@ def test_parents_are_drawn_by_rank_with_replacement() -> None:
     alone = choose_parents(population[:1], 2, random.Random(0))
     assert [parent.id for parent in alone] == ["0", "0"]
     assert choose_parents([], 2, random.Random(0)) == []
+
+
+def test_two_parents_are_two_while_there_are_two() -> None:
+    population = [individual(str(n), float(n)) for n in range(4)]
+    pairs = [choose_parents(population, 2, random.Random(n)) for n in range(500)]
+    assert all(first.id != second.id for first, second in pairs)
+    firsts = Counter(first.id for first, _ in pairs)
+    assert firsts["0"] > firsts["3"]
+    repeated = [choose_parents(population, 2, random.Random(n), repeats=True) for n in range(500)]
+    assert any(first.id == second.id for first, second in repeated)
 
 
 def test_duplicates_by_behaviour_or_by_the_rounded_mean() -> None:

@@ -98,6 +98,21 @@ def test_whatever_stands_around_it_ends_in_code_that_parses_or_an_error(before: 
         assert len(draft.thought) <= 600
 
 
-def test_a_megabyte_is_read_in_no_time() -> None:
-    with pytest.raises(CandidateError):
-        read_python("def select(current, nodes):\n" + "    x = (\n" * 120_000, SIGNATURE)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "def select(current, nodes):\n" + "    x = (\n" * 120_000,
+        "@a\n" * 16_000,
+        "import numpy as np\n" * 2_600,
+        BODY + "\n" + "@a\n" * 16_000,
+        "```" + " " * 49_000,
+        "```\n" * 12_000,
+        "{" * 49_000,
+    ],
+    ids=["brackets", "decorators", "imports", "tail", "spaces", "fences", "braces"],
+)
+@pytest.mark.timeout(30)
+def test_a_long_reply_keeps_nobody_waiting(reply: str) -> None:
+    """Each of these once took minutes."""
+    with suppress(CandidateError):
+        read_python(reply, SIGNATURE)

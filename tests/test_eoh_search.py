@@ -70,7 +70,7 @@ async def test_a_search_from_start_to_best(file: Path) -> None:
         broken = next(row for row in rows if row["status"] == "exception")
         assert "ZeroDivisionError" in broken["error"]
         assert broken["thought"] == "fails at once, always"
-        best = [json.loads(turn["population"]) for turn in make_search_report(store, "toy-1").turns]
+        best = [turn["population"] for turn in make_search_report(store, "toy-1").turns]
         assert all(len(set(population)) == len(population) <= 5 for population in best)
         asked = store.query("SELECT last_message FROM call_text")
         assert all(row["last_message"].endswith("```python block, and nothing else.") for row in asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,10 @@ def list_heuristics(run_id: str | None, best: int | None, failed: bool, database
     coevo heuristics list tsp-1 --best 5
     coevo heuristics list tsp-1 --failed
     """
+    from coevo.store import queries
+
     with open_store(database) as store:
-        run = run_id or _newest(store)
+        run = queries.run(store, run_id)["id"] if run_id else _newest(store)
         order = "objective, turn, number" if best else "turn, number"
         where = " AND objective IS NULL" if failed else " AND objective IS NOT NULL" if best else ""
         rows = store.query(
@@ -74,8 +77,15 @@ def list_heuristics(run_id: str | None, best: int | None, failed: bool, database
             f" WHERE run = ?{where} ORDER BY {order} LIMIT ?",
             (run, best or -1),
         )
+    for row in rows:
+        row["parents"] = json.loads(row["parents"] or "[]")
     columns = ("id", "operator", "objective", "status", "error" if failed else "thought")
-    print_rows(rows, columns, as_json=as_json, empty=f"run {run} has no such heuristics")
+    print_rows(
+        rows,
+        columns,
+        as_json=as_json,
+        empty=f"run {run} has none that {'failed' if failed else 'are valid' if best else 'were judged'}",
+    )
 
 
 @heuristics.command()
@@ -130,21 +140,19 @@ def compare(run_ids: tuple[str, ...], svg: Path | None, database: str, as_json: 
             "method": arm.arm,
             "candidates": arm.candidates,
             "runs": len(arm.runs),
-            "train mean": arm.mean,
-            "± std": arm.deviation,
-            "train best": min(arm.train, default=None),
-            "val mean": _mean(arm.val),
-            "test mean": _mean(arm.test),
-            "valid": f"{arm.valid_share:.0%}",
+            "train_mean": arm.mean,
+            "train_std": arm.deviation,
+            "train_best": min(arm.train, default=None),
+            "val_mean": _mean(arm.val),
+            "test_mean": _mean(arm.test),
+            "valid_share": arm.valid_share,
         }
         for arm in arms
     ]
     if as_json:
         print_json(
             [
-                {"runs": arm.runs, "train": arm.train, "val": arm.val, "test": arm.test}
-                | row
-                | {"runs": arm.runs}
+                row | {"ids": arm.runs, "train": arm.train, "val": arm.val, "test": arm.test}
                 for arm, row in zip(arms, rows, strict=True)
             ]
         )
@@ -195,13 +203,14 @@ def _print_report(made: SearchReport) -> None:
     leaders = Table(
         title="best heuristics (smaller is better; val and test: instances the search did not see)"
     )
-    for heading in ("id", "operator", "train", "val", "gap", "test", "gap", "idea"):
+    for heading in ("id", "operator", "train", "gap", "val", "gap", "test", "gap", "idea"):
         leaders.add_column(heading, overflow="fold")
     for row in made.best:
         leaders.add_row(
             row["id"],
             row["operator"],
             _number(row["objective"]),
+            _share(row["gap"]),
             _number(row["val"]),
             _share(row["val_gap"]),
             _number(row["test"]),

@@ -90,7 +90,10 @@ def describe(kind: str, found: dict[str, Any]) -> RenderableType:
     else:
         config = found["config"]
         for name, value in (
-            ("model", config["model"]["id"]),
+            (
+                "model",
+                "none" if (config.get("search") or {}).get("author") == "chance" else config["model"]["id"],
+            ),
             ("agent", config["agent"]["graph"]),
             *_what_it_does(config),
         ):
@@ -106,6 +109,8 @@ def describe(kind: str, found: dict[str, Any]) -> RenderableType:
 def _what_it_does(config: dict[str, Any]) -> list[tuple[str, str]]:
     if search := config.get("search"):
         size = "{generations} generations × {population}".format_map(search)
+        if search["budget"]:
+            size += f", at most {search['budget']} candidates"
         return [("problem", search["problem"]), ("method", search["method"]), ("size", size)]
     size = "{generations} generations × {population} members".format_map(config["es"])
     return [("tasks", config["tasks"]["set"]), ("evolves", config["schedule"]["mode"]), ("size", size)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coevo.eoh.environment import HeuristicTasks, load_problem, tasks
+from coevo.eoh.environment import HeuristicTasks, tasks
 from coevo.eoh.report import SearchReport, compare_searches, make_search_report
 from coevo.eoh.run import SearchDrive, run_search
 
@@ -11,7 +11,6 @@ __all__ = [
     "SearchDrive",
     "SearchReport",
     "compare_searches",
-    "load_problem",
     "make_search_report",
     "run_search",
     "tasks",

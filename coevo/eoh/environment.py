@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coevo.env import Environment, Observation, Task, Transition
 from coevo.eoh.language import Language, LanguageName, language_of
 from coevo.eoh.operators import Operator
 from coevo.eoh.replies import Draft
-from coevo.errors import ConfigError, explained
+from coevo.errors import ConfigError
 from coevo.meter import Meter
-from coevo.problem import Problem, Split, Verdict, evaluate
+from coevo.problem import Problem, Split, Verdict, evaluate, load_problem
 from coevo.sandbox import CandidateError, Sandbox
 
 Sink = Callable[[Task, Draft | None, Verdict], None]
@@ -37,7 +37,7 @@ class Judge:
         key = (code, split)
         while (known := self._known.get(key)) is not None:
             try:
-                return await asyncio.shield(known)
+                return replace(await asyncio.shield(known), seconds=0.0, cpu_s=0.0)  # judged once, paid once
             except asyncio.CancelledError:
                 if not known.cancelled():
                     raise
@@ -200,31 +200,5 @@ def tasks(
     options: Mapping[str, Any] | None = None,
 ) -> HeuristicTasks:
     """The task set of a problem named as `package.module:factory`, made with `options`. Raises ConfigError."""
-    found = load_problem(problem, options or {})
+    found = load_problem("search.problem", problem, options or {})
     return HeuristicTasks(found, language_of(language, found), workers, size)
-
-
-def load_problem(spec: str, options: Mapping[str, Any]) -> Problem:
-    """The problem that `module:factory` or `file.py:factory` makes. Raises ConfigError."""
-    from coevo.loop.resources import load_object
-
-    factory: Any = load_object("search.problem", spec)
-    with explained(f"search.problem = {spec!r}", ConfigError):
-        try:
-            problem = factory(**options)
-        except TypeError as error:
-            raise ConfigError(
-                f"search.problem = {spec!r} refused search.options: {error}",
-                hint="see the problem's documentation",
-            ) from error
-    missing = [name for name in _NEEDED if not hasattr(problem, name)]
-    if missing:
-        raise ConfigError(
-            f"search.problem = {spec!r} made a {type(problem).__name__}, not a problem",
-            hint=f"it has no {', '.join(missing)}; see docs/heuristics.md",
-        )
-    made: Problem = problem
-    return made
-
-
-_NEEDED = ("name", "goal", "signature", "seed_code", "solve", "reference", "limits")

@@ -30,6 +30,7 @@ from coevo.loop.graph import gate as gate_skill
 from coevo.loop.rollout import key_of
 from coevo.loop.rows import EpisodeRow, applied_steps, episode_rows, step_values
 from coevo.loop.skills import now
+from coevo.problem import Verdict
 
 Search = Runtime[SearchContext]
 
@@ -73,7 +74,9 @@ async def settle(state: SearchState, runtime: Search) -> dict[str, Any]:
         for individual in context.ledger.children(turn.number)
     }
     children = [judged.get(child.number) for child in planned.children]
-    broken = [number for number, row in rows.items() if not row.valid]
+    # A child whose first answer was judged counts, whatever became of its repair.
+    broken = [number for number, row in rows.items() if not row.valid and number not in judged]
+    _put_unjudged(context, planned, rows, judged)
     step, step_row, member_rows, rewards = await _step(context, planned, children, broken)
     alive = survivors(
         planned.population,
@@ -85,12 +88,12 @@ async def settle(state: SearchState, runtime: Search) -> dict[str, Any]:
     valid = sum(individual is not None and individual.valid for individual in children)
     with context.loop.store.group():
         for number, row in rows.items():
-            if number in judged:
+            if number not in broken:
                 context.loop.store.update(
                     "heuristics", context.ledger.heuristic_id(turn, number), {"episode": row.id}
                 )
         for number, reward in rewards.items():
-            if number in judged:
+            if number not in broken:
                 context.ledger.put_reward(turn, number, reward)
         for values in member_rows:
             context.loop.store.put("members", values)
@@ -114,9 +117,29 @@ async def settle(state: SearchState, runtime: Search) -> dict[str, Any]:
     return {"generation": turn.generation}
 
 
+def _put_unjudged(
+    context: SearchContext, planned: TurnPlan, rows: dict[int, EpisodeRow], judged: dict[int, Individual]
+) -> None:
+    """Rows of children whose agent never came to an answer: candidates that failed."""
+    for child in planned.children:
+        row = rows.get(child.number)
+        if row is not None and row.valid and child.number not in judged:
+            context.ledger.put_heuristic(
+                planned.turn,
+                child.number,
+                parents=[parent.id for parent in child.parents],
+                draft=None,
+                verdict=Verdict(None, error=row.error),
+                status=row.category or "gave_up",
+                member=child.member.index if child.member else None,
+            )
+
+
 async def distil(state: SearchState, runtime: Search) -> dict[str, Any]:
     """The generation's episodes, read for what breaks code and which ideas pay."""
-    return await distil_skill({"generation": state["generation"]}, Runtime(context=runtime.context.loop))
+    generation = runtime.context.ledger.turns()[-1].generation
+    found = await distil_skill({"generation": generation}, Runtime(context=runtime.context.loop))
+    return {**found, "generation": generation}
 
 
 async def gate(state: SearchState, runtime: Search) -> dict[str, Any]:
@@ -234,7 +257,9 @@ async def _without_model(context: SearchContext, planned: TurnPlan) -> None:
     """Heuristics given by a person, or made by chance: judged side by side and stored as they are done."""
     turn = planned.turn
     stored = {individual.id for individual in context.ledger.children(turn.number)}
-    given = start_drafts(context.experiment, context.problem) if turn.operator is Operator.START else []
+    given = (
+        start_drafts(context.experiment, context.problem.seed_code) if turn.operator is Operator.START else []
+    )
     context.loop.progress.phase(f"generation {turn.generation}, {turn.operator}", turn.children, len(stored))
 
     async def one(number: int) -> None:

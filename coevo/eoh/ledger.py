@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 OK = "ok"
 
-FIRST_OF_ITS_CODE = (
-    "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY code ORDER BY turn, number) AS nth"
+FIRST_OF_ITS_KIND = (
+    "id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY coalesce(objectives, code) ORDER BY turn, number) AS nth"
     " FROM heuristics WHERE run = ? AND objective IS NOT NULL) WHERE nth = 1)"
 )
-"""SQL: of the valid heuristics of a run that are the same program, the first one stands for all."""
+"""SQL: of the valid heuristics of a run that score the same on every instance, the first one stands for all."""
 
 
 def status_of(verdict: Verdict) -> str:
@@ -79,9 +79,9 @@ class SearchLedger:
         return self._individuals("run = ? AND turn = ? ORDER BY number", (self._run, turn))
 
     def best(self, count: int) -> list[Individual]:
-        """The best distinct programs of the whole run."""
+        """The best of the whole run that differ in behaviour."""
         return self._individuals(
-            f"{FIRST_OF_ITS_CODE} ORDER BY objective, turn, number LIMIT ?", (self._run, count)
+            f"{FIRST_OF_ITS_KIND} ORDER BY objective, turn, number LIMIT ?", (self._run, count)
         )
 
     def known(self) -> list[tuple[str, Verdict]]:
@@ -100,10 +100,10 @@ class SearchLedger:
         parents: Sequence[str],
         draft: Draft | None,
         verdict: Verdict,
-        episode: str | None = None,
+        status: str = "",
         member: int | None = None,
     ) -> None:
-        """Queue the row of a judged child; a later answer of the same child takes its place."""
+        """Queue the row of a judged child; a later answer of the same child takes its place. `status`: if not the verdict's."""
         self._store.put(
             "heuristics",
             {
@@ -115,13 +115,12 @@ class SearchLedger:
                 "problem": self._problem,
                 "operator": str(turn.operator),
                 "parents": list(parents),
-                "episode": episode,
                 "member": member,
                 "thought": draft.thought if draft else None,
                 "code": draft.code if draft else None,
                 "objective": verdict.objective,
                 "objectives": list(verdict.objectives) or None,
-                "status": status_of(verdict),
+                "status": status or status_of(verdict),
                 "error": verdict.error or None,
                 "output": verdict.output or None,
                 "seconds": round(verdict.seconds, 4),

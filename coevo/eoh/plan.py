@@ -55,7 +55,7 @@ def _place(table: SearchTable, done: Sequence[DoneTurn]) -> tuple[int, Operator 
     if not later:
         asked = sum(turn.operator is Operator.I1 for turn in at_start)
         alive = len(at_start[-1].population) if at_start else 0
-        if asked == 0 or (alive < 2 and asked < START_TURNS):
+        if asked == 0 or (alive < min(2, table.population) and asked < START_TURNS):
             return 0, Operator.I1
         if alive == 0:
             return 0, None
@@ -86,12 +86,7 @@ def moves(experiment: Experiment, turn: Turn) -> bool:
     table = experiment.search
     assert table is not None
     weights = experiment.schedule.mode in ("interleaved", "weights")
-    return (
-        weights
-        and table.author == "model"
-        and turn.operator in table.move
-        and sigma_and_alpha(experiment, turn)[0] > 0
-    )
+    return weights and turn.operator in table.moving and sigma_and_alpha(experiment, turn)[0] > 0
 
 
 def perturbations(experiment: Experiment, turn: Turn) -> Population | None:
@@ -129,7 +124,7 @@ def plan_children(
         children.append(
             Child(
                 number,
-                tuple(choose_parents(population, wanted, rng)),
+                tuple(choose_parents(population, wanted, rng, repeats=table.duplicates == "objective")),
                 derive_seed(experiment.seed, "child", turn.number, number),
                 members.members[number] if members else None,
             )

@@ -57,8 +57,20 @@ def rank_weights(count: int) -> list[float]:
     return [1.0 / (rank + 1 + count) for rank in range(count)]
 
 
-def choose_parents(population: Sequence[Individual], count: int, rng: random.Random) -> list[Individual]:
-    """`count` parents by rank, with replacement; `population` is sorted, best first. Empty if there is nobody."""
-    if not population:
-        return []
-    return rng.choices(population, weights=rank_weights(len(population)), k=count)
+def choose_parents(
+    population: Sequence[Individual], count: int, rng: random.Random, *, repeats: bool = False
+) -> list[Individual]:
+    """`count` parents by rank, each once while there are enough (`repeats`, as in the reference: with replacement).
+
+    `population` is sorted, best first. Empty if there is nobody.
+    """
+    weights = rank_weights(len(population))
+    if not population or repeats or count > len(population):
+        return rng.choices(population, weights=weights, k=count) if population else []
+    places = list(range(len(population)))
+    chosen = []
+    for _ in range(count):
+        (place,) = rng.choices(places, weights=[weights[place] for place in places])
+        places.remove(place)
+        chosen.append(population[place])
+    return chosen

@@ -11,18 +11,21 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from coevo.problem import Signature
 from coevo.sandbox import CandidateError, Category
 
-LONGEST_REPLY = 200_000
+LONGEST_REPLY = 30_000
 """Characters of a reply that are looked at."""
 
-_FENCE = re.compile(r"```[ \t]*([\w+-]*)[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n(.*?)(?:```|\Z)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]{8,})\}", re.DOTALL)
 _BEGINS = re.compile(r"^(?:import |from |def |async def |class |@)", re.MULTILINE)
 _SPACES = re.compile(r"\s+")
 _LONGEST_THOUGHT = 600
+_BLOCKS, _ATTEMPTS = 8, 12
+"""Fenced blocks that are looked at, and how often a source is cut and parsed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +39,18 @@ class Draft:
 def read_python(reply: str, signature: Signature) -> Draft:
     """The draft in a reply. The function may have another name if it is the only one at the top level."""
     text = reply[:LONGEST_REPLY].replace("\r\n", "\n").replace("\x00", "")
-    for start, source in _candidates(text, signature.function):
-        code = _parsing(source)
-        if code and _defines(code, signature.function):
-            return Draft(_thought(text, start), code)
+    other: Draft | None = None
     for start, source in _candidates(text, signature.function):
         code = _parsing(source)
         names = _functions(code) if code else []
-        if len(names) == 1:
-            return Draft(_thought(text, start), f"{code}\n{signature.function} = {names[0]}\n")
-        if names:
+        if signature.function in names:
+            return Draft(_thought(text, start), code)
+        if len(names) == 1 and other is None:
+            other = Draft(_thought(text, start), f"{code}\n{signature.function} = {names[0]}\n")
+        elif names:
             break
+    if other is not None:
+        return other
     if "def " not in text:
         raise CandidateError(
             Category.PARSE_ERROR, f"the answer holds no Python function; `{signature.header}` was asked for"
@@ -57,23 +61,23 @@ def read_python(reply: str, signature: Signature) -> Draft:
 
 
 def _candidates(text: str, function: str) -> Iterator[tuple[int, str]]:
-    """Places where the program may stand, the likeliest first: offset in the text, source."""
-    blocks = [(match.start(), match.group(2)) for match in _FENCE.finditer(text)]
-    for start, block in blocks:
-        if re.search(rf"\bdef\s+{re.escape(function)}\b", block):
-            yield start, block
-    yield from blocks
-    for match in _BEGINS.finditer(text):
-        yield match.start(), text[match.start() :].split("```", 1)[0]
+    """The few places where the program may stand, the likeliest first: offset in the text, source."""
+    defines = re.compile(rf"^[ \t]*def[ \t]+{re.escape(function)}\b", re.MULTILINE)
+    blocks = [(match.start(), match.group(1)) for match in islice(_FENCE.finditer(text), _BLOCKS)]
+    yield from (block for block in blocks if defines.search(block[1]))
+    yield from (block for block in blocks if not defines.search(block[1]))
+    begins = [match.start() for match in (_BEGINS.search(text), defines.search(text)) if match]
+    for start in dict.fromkeys(begins):
+        yield start, text[start:].split("```", 1)[0]
 
 
 def _parsing(source: str) -> str:
-    """The longest beginning of `source`, by lines, that Python parses; "" if none does."""
+    """The longest beginning of `source`, by lines, that Python parses; "" if none is found in a few attempts."""
     lines = source.strip("\n").split("\n")
     if lines and _BRACES.fullmatch(lines[0].strip()):
         lines = lines[1:]
     lines = _dedent(lines)
-    while lines:
+    for _ in range(_ATTEMPTS):
         code = "\n".join(lines)
         try:
             ast.parse(code)
@@ -81,10 +85,10 @@ def _parsing(source: str) -> str:
             # what comes before the faulty line may be whole; each round loses at least one line
             last = min(len(lines) - 1, (error.lineno or len(lines)) - 1)
             lines = lines[: max(0, last)] if last < len(lines) - 1 else lines[:-1]
-            continue
         except (ValueError, RecursionError, MemoryError):
             return ""
-        return code.strip() + "\n" if code.strip() else ""
+        else:
+            return code.strip() + "\n" if code.strip() else ""
     return ""
 
 
@@ -100,10 +104,6 @@ def _functions(code: str) -> list[str]:
         for node in ast.parse(code).body
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
-
-
-def _defines(code: str, function: str) -> bool:
-    return function in _functions(code)
 
 
 def _thought(text: str, code_start: int) -> str:

@@ -10,10 +10,11 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from coevo.config import experiment_from
+from coevo.config import Experiment, experiment_from
 from coevo.eoh.budget import Budget, count_budget
-from coevo.eoh.ledger import FIRST_OF_ITS_CODE
-from coevo.errors import StoreError
+from coevo.eoh.ledger import FIRST_OF_ITS_KIND
+from coevo.errors import CoevoError, StoreError
+from coevo.problem import Reference, load_problem
 from coevo.store import queries
 
 if TYPE_CHECKING:
@@ -53,30 +54,48 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
         " t.objective AS test, t.gap AS test_gap FROM heuristics h"
         " LEFT JOIN heuristic_scores v ON v.heuristic = h.id AND v.split = 'val'"
         " LEFT JOIN heuristic_scores t ON t.heuristic = h.id AND t.split = 'test'"
-        f" WHERE h.{FIRST_OF_ITS_CODE}"
+        f" WHERE h.{FIRST_OF_ITS_KIND}"
         " ORDER BY t.objective IS NULL, v.objective IS NULL, v.objective, h.objective LIMIT ?",
         (run, leaders),
     )
+    reference = _reference(experiment)
+    for one in best:
+        one["gap"] = reference.gap(one["objective"]) if reference else None
     problem = store.query("SELECT problem FROM heuristics WHERE run = ? LIMIT 1", (run,))
+    turns = store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))
+    for turn in turns:
+        turn["population"] = json.loads(turn["population"])
     return SearchReport(
         run={key: row[key] for key in ("id", "name", "status", "seed", "created_at", "finished_at", "error")},
         problem=problem[0]["problem"] if problem else experiment.search.problem,
-        arm=arm_of(row["config"]),
-        turns=tuple(store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))),
+        arm=arm_of(experiment),
+        turns=tuple(turns),
         curve=tuple(curve),
         best=tuple(best),
         budget=count_budget(store, run, experiment),
     )
 
 
-def arm_of(config: dict[str, Any]) -> str:
-    """What is compared: `EoH`, `EoH+ES`, `EoH, no model`, `sample`, `sample+ES`, `chance`."""
-    search = config["search"]
-    name = {"eoh": "EoH", "sample": "sample"}[search["method"]]
-    if search["author"] == "chance":
-        return "random formulas" if search["method"] == "sample" else f"{name}, no model"
-    weights = config["schedule"]["mode"] in ("interleaved", "weights")
-    return name + ("+ES" if search["move"] and weights else "")
+def _reference(experiment: Experiment) -> Reference | None:
+    """Of the training instances; None where the problem has none, or is not to be found any more."""
+    table = experiment.search
+    assert table is not None
+    try:
+        spec = experiment.find_target("search.problem", table.problem)
+        return load_problem("search.problem", spec, table.options).reference("train", table.size)
+    except CoevoError:
+        return None
+
+
+def arm_of(experiment: Experiment) -> str:
+    """What is compared: `EoH`, `EoH+ES`, `EoH, no model`, `sample`, `sample+ES`, `random formulas`."""
+    table = experiment.search
+    assert table is not None
+    name = {"eoh": "EoH", "sample": "sample"}[table.method]
+    if table.author == "chance":
+        return "random formulas" if table.method == "sample" else f"{name}, no model"
+    weights = experiment.schedule.mode in ("interleaved", "weights")
+    return name + ("+ES" if table.moving and weights else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +122,19 @@ class ArmSummary:
 
 def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]:
     """All finished searches (or `runs`) by problem, arm and number of candidates, the best mean first."""
+    runs = [queries.run(store, run)["id"] for run in runs]
     rows = store.query(
-        "SELECT id, config FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
+        "SELECT id FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
         " ORDER BY created_at"
     )
+    for run in set(runs) - {row["id"] for row in rows}:
+        raise StoreError(f"run {run} is no finished search", hint="`coevo runs` lists what is there")
     groups: dict[tuple[str, str, int], list[SearchReport]] = {}
     for row in rows:
         if runs and row["id"] not in runs:
             continue
         report = make_search_report(store, row["id"], leaders=1)
-        key = (report.problem, arm_of(json.loads(row["config"])), report.budget.candidates)
+        key = (report.problem, report.arm, report.budget.candidates)
         groups.setdefault(key, []).append(report)
     summaries = [
         ArmSummary(
@@ -149,52 +171,74 @@ def lineage(store: Store, heuristic: str) -> list[dict[str, Any]]:
 
 
 def render_curves(reports: Sequence[SearchReport]) -> str:
-    """Best objective so far over candidates, one line a run, as an SVG document."""
-    width, height, left, right, top, bottom = 760, 380, 70, 170, 40, 50
+    """Best objective so far over candidates, one line a run, one panel a problem, as an SVG document.
+
+    The first candidates are far off: what is worse than every run's best after a twentieth of its candidates is cut off.
+    """
     shown = [report for report in reports if report.curve]
-    values = [value for report in shown for _, value in report.curve] or [0.0, 1.0]
-    low, high = min(values), max(values)
-    high = high if high > low else low + 1.0
-    last = max([1, *(report.budget.candidates for report in shown)])
-    colours = ("#2171b5", "#d94801", "#41ab5d", "#6a51a3", "#737373", "#c51b8a")
+    problems = list(dict.fromkeys(report.problem for report in shown)) or ["no heuristics yet"]
     arms = list(dict.fromkeys(report.arm for report in shown))
+    panels = [
+        f'<g transform="translate(0,{_HEIGHT * place})">'
+        + _panel(problem, [report for report in shown if report.problem == problem], arms)
+        + "</g>"
+        for place, problem in enumerate(problems)
+    ]
+    body = "\n".join(panels)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT * len(problems)}"'
+        f' font-family="sans-serif" font-size="12">\n{body}\n</svg>\n'
+    )
+
+
+_WIDTH, _HEIGHT = 760, 380
+_COLOURS = ("#2171b5", "#d94801", "#41ab5d", "#6a51a3", "#737373", "#c51b8a")
+
+
+def _panel(problem: str, reports: Sequence[SearchReport], arms: Sequence[str]) -> str:
+    left, right, top, bottom = 70, 170, 40, 50
+    last = max([1, *(report.budget.candidates for report in reports)])
+    low = min([report.curve[-1][1] for report in reports], default=0.0)
+    high = max([_after(report, report.budget.candidates // 20) for report in reports], default=1.0)
+    high = high if high > low else low + 1.0
 
     def x(count: float) -> float:
-        return left + (width - left - right) * count / last
+        return left + (_WIDTH - left - right) * count / last
 
     def y(value: float) -> float:
-        return height - bottom - (height - top - bottom) * (value - low) / (high - low)
+        return _HEIGHT - bottom - (_HEIGHT - top - bottom) * (min(value, high) - low) / (high - low)
 
-    parts = [f'<rect width="{width}" height="{height}" fill="white"/>']
+    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>']
     for tick in range(5):
         value = low + (high - low) * tick / 4
         parts.append(
-            f'<line x1="{left}" x2="{width - right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
-            f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.4g}</text>'
-            f'<text x="{x(last * tick / 4):.1f}" y="{height - bottom + 18}" text-anchor="middle">'
+            f'<line x1="{left}" x2="{_WIDTH - right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
+            f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.5g}</text>'
+            f'<text x="{x(last * tick / 4):.1f}" y="{_HEIGHT - bottom + 18}" text-anchor="middle">'
             f"{round(last * tick / 4)}</text>"
         )
-    for report in shown:
-        steps = [(count, value) for count, value in report.curve] + [
-            (report.budget.candidates, report.curve[-1][1])
-        ]
+    for report in reports:
+        steps = [*report.curve, (report.budget.candidates, report.curve[-1][1])]
         path = f"M{x(steps[0][0]):.1f},{y(steps[0][1]):.1f}" + "".join(
             f" H{x(count):.1f} V{y(value):.1f}" for count, value in steps[1:]
         )
-        colour = colours[arms.index(report.arm) % len(colours)]
+        colour = _COLOURS[arms.index(report.arm) % len(_COLOURS)]
         parts.append(
             f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6">'
             f"<title>{escape(report.run['id'])}</title></path>"
         )
     parts += [
-        f'<text x="{width - right + 12}" y="{top + 18 * place}" fill="{colours[place % len(colours)]}">{escape(arm)}</text>'
-        for place, arm in enumerate(arms)
+        f'<text x="{_WIDTH - right + 12}" y="{top + 18 * place}" fill="{_COLOURS[arms.index(arm) % len(_COLOURS)]}">'
+        f"{escape(arm)}</text>"
+        for place, arm in enumerate(arm for arm in arms if any(report.arm == arm for report in reports))
     ]
-    title = escape(" · ".join(dict.fromkeys(report.problem for report in shown)))
-    parts.append(f'<text x="{width / 2}" y="20" text-anchor="middle">{title}: best so far</text>')
-    parts.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">candidates</text>')
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
-        f' font-family="sans-serif" font-size="12">\n{body}\n</svg>\n'
+    parts.append(f'<text x="{_WIDTH / 2}" y="20" text-anchor="middle">{escape(problem)}: best so far</text>')
+    parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}" text-anchor="middle">candidates</text>')
+    return "\n".join(parts)
+
+
+def _after(report: SearchReport, candidates: int) -> float:
+    """The best after so many candidates; the first valid one if there was none yet."""
+    return next(
+        (value for count, value in reversed(report.curve) if count <= max(1, candidates)), report.curve[0][1]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,12 +12,13 @@ from coevo.config import Experiment
 from coevo.env import Task
 from coevo.eoh.budget import count_budget
 from coevo.eoh.context import SearchContext
-from coevo.eoh.environment import HeuristicPool, HeuristicTasks
+from coevo.eoh.environment import HeuristicEnvironment, HeuristicPool, HeuristicTasks
 from coevo.eoh.graph import build_search
-from coevo.eoh.ledger import DoneTurn, SearchLedger
+from coevo.eoh.ledger import SearchLedger
 from coevo.eoh.operators import Turn
-from coevo.eoh.plan import START_TURNS, Child, next_turn
+from coevo.eoh.plan import START_TURNS, Child
 from coevo.eoh.replies import Draft
+from coevo.eoh.start import start_drafts
 from coevo.errors import ConfigError, SearchError
 from coevo.loop.context import LoopContext
 from coevo.loop.resources import Resources
@@ -35,13 +37,10 @@ async def run_search(
     new: bool = False,
 ) -> RunResult:
     """Run the search of an experiment to its end, or continue it: see `coevo.loop.run_experiment`."""
+    start_drafts(experiment, "")  # a missing file is told before anything is loaded
     return await run_experiment(
         experiment, resources=resources, progress=progress, new=new, drive=SearchDrive()
     )
-
-
-_ALIVE = ("one", "another")
-"""Enough to go on from, in the forecast of a search."""
 
 
 class SearchDrive:
@@ -53,16 +52,23 @@ class SearchDrive:
         """Turns, about: a start may take more than one."""
         table = experiment.search
         assert table is not None
-        done: list[DoneTurn] = []
-        while (turn := next_turn(table, done)) is not None:
-            done.append(DoneTurn(turn.number, turn.generation, turn.operator, turn.children, _ALIVE))
-        return len(done)
+        left = table.candidates - table.children("start")
+        operators = itertools.chain(
+            ("i1",), itertools.cycle(("i1",) if table.method == "sample" else table.operators)
+        )
+        turns = int(bool(table.start))
+        while left > 0:
+            left -= table.children(next(operators))
+            turns += 1
+        return turns
 
     def done(self, store: Store, run: str) -> int:
         return int(store.query("SELECT count(*) AS n FROM search_turns WHERE run = ?", (run,))[0]["n"])
 
     async def __call__(self, context: LoopContext) -> None:
         async with _opened(context) as search:
+            await search.pool.open()
+            await HeuristicEnvironment(search.pool.judge, search.tasks.language, None).probe()
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)
             await build_search().ainvoke({}, {"recursion_limit": limit}, context=search)
             budget = count_budget(context.store, context.run, context.experiment)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from coevo.config import Experiment
 from coevo.eoh.replies import Draft
 from coevo.errors import ConfigError
-from coevo.problem import Problem
 
 SEED = "seed"
 
 
-def start_drafts(experiment: Experiment, problem: Problem) -> list[Draft]:
+def start_drafts(experiment: Experiment, seed_code: str) -> list[Draft]:
     """The programs that `search.start` names. Raises ConfigError for a file that cannot be read."""
     assert experiment.search is not None
     drafts = []
     for name in experiment.search.start:
         if name == SEED:
-            drafts.append(Draft("the simple heuristic of the problem", problem.seed_code))
+            drafts.append(Draft("the simple heuristic of the problem", seed_code))
             continue
         path = experiment.find("search.start", name)
         try:

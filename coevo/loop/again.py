@@ -46,6 +46,11 @@ async def evaluate_run(
         lock = RunLock.acquire(store.path, run)
         try:
             stored = experiment_of(store, run)
+            if stored.search is not None:
+                raise ConfigError(
+                    f"run {run} is a search over heuristics: it has its own test instances",
+                    hint=f"coevo heuristics report {run}",
+                )
             wanted = {"split": split, "tasks": tasks, "repeats": repeats}
             changes = {key: value for key, value in wanted.items() if value is not None}
             experiment = _changed(stored, changes)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from coevo.errors import ConfigError, explained
-from coevo.loop.resources import load_object
+from coevo.objects import load_object
 from coevo.skill import Analyst, MinerAnalyst
 from coevo.skill.author import Author, AuthorCall, CallLog, Limits
 from coevo.skill.llm import LlmAnalyst

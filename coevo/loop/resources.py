@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import os
 import platform
 import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +19,7 @@ from coevo.engine.grammar import check_grammar
 from coevo.engine.none import NoModel
 from coevo.env import TaskSet
 from coevo.errors import ConfigError, EngineError, explained
+from coevo.objects import load_object
 from coevo.skill import SkillDocument
 
 
@@ -108,51 +105,36 @@ def load_model(experiment: Experiment) -> Engine:
     return load_engine(experiment.model_id, engine=table.engine, noise=experiment.noise_spec(), **options)
 
 
-def load_object(key: str, spec: str) -> Callable[..., Any]:
-    """The object that `module:name` or `/path/file.py:name` names. Raises ConfigError saying which part is missing."""
-    place, colon, name = spec.rpartition(":")
-    if not colon or not place or not name:
-        raise ConfigError(
-            f"{key} = {spec!r} is not of the form module:name", hint='for example "webarena.miniwob:tasks"'
+def content_of(experiment: Experiment) -> tuple[str, ...]:
+    """The texts of agent file and seed skill, and of a search's problem file and starting heuristics: with the experiment
+    they decide what a run computes."""
+    agent = _text_of(experiment.find_target("agent.graph", experiment.agent.graph))
+    texts = [agent, load_skill(experiment).render()]
+    if experiment.search is not None:
+        texts.append(_text_of(experiment.find_target("search.problem", experiment.search.problem)))
+        texts += (
+            _text_of(f"{experiment.find('search.start', name)}:")
+            for name in experiment.search.start
+            if name != "seed"
         )
-    with explained(f"{key} = {spec!r}: loading it", ConfigError):
-        try:
-            module = _load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            if error.name and (place == error.name or place.startswith(f"{error.name}.")):
-                raise ConfigError(
-                    f"{key} = {spec!r}: there is no module {error.name!r}",
-                    hint="check the spelling, or install its package",
-                ) from error
-            raise ConfigError(
-                f"{key} = {spec!r} needs the package {error.name!r}, which is not installed",
-                hint="pip install 'coevo[web]'"
-                if error.name in ("playwright", "miniwob")
-                else f"pip install {error.name}",
-            ) from error
-    if not hasattr(module, name):
-        public = ", ".join(
-            sorted(n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n)))[:12]
-        )
-        raise ConfigError(
-            f"{key} = {spec!r}: {place} has no {name!r}", hint=f"it has: {public or 'nothing callable'}"
-        )
-    found: Callable[..., Any] = getattr(module, name)
-    return found
+    return tuple(texts)
 
 
-def content_of(experiment: Experiment) -> tuple[str, str]:
-    """The texts of agent file and seed skill: with the experiment they decide what a run computes."""
-    target = experiment.find_target("agent.graph", experiment.agent.graph)
+def _text_of(target: str) -> str:
+    """The source behind `path:name` if that is a file, else the target itself."""
     path = Path(target.rpartition(":")[0])
-    agent = path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else target
-    return agent, load_skill(experiment).render()
+    if not path.is_file():
+        return target
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="it must be text in UTF-8") from error
 
 
 def provenance(experiment: Experiment) -> dict[str, Any]:
     """Where and with what a run is made; the engine's own description is added once it is loaded."""
     packages = ("coevo", "torch", "transformers", "langgraph", "langchain-core", "playwright")
-    agent, _ = content_of(experiment)
+    agent, *_ = content_of(experiment)
     return {
         "directory": str(experiment.directory),
         "git": _git_commit(experiment.directory),
@@ -161,20 +143,6 @@ def provenance(experiment: Experiment) -> dict[str, Any]:
         "host": {"system": platform.platform(), "machine": platform.machine(), "cpus": os.cpu_count()},
         "agent_hash": hashlib.blake2b(agent.encode(), digest_size=16).hexdigest(),
     }
-
-
-def _load_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"_coevo_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[spec.name]
-        raise
-    return module
 
 
 def _version(name: str) -> str | None:

@@ -31,6 +31,7 @@ _REPORTED = {
 
 _GRACE_S = 0.2
 _LINE_LIMIT = 160
+_MESSAGE_LIMIT = 1000
 
 
 class Candidate:
@@ -145,7 +146,7 @@ class Candidate:
                     raise wire.WireError("no failure")
         except ValueError:
             return self._error(Category.BAD_REPLY, "the reply cannot be read")
-        message = plain(message) + line
+        message = plain(message[:_MESSAGE_LIMIT]) + line
         if said == EXITED:
             return self._error(Category.KILLED, f"it ended its own process: {message}")
         if said == Category.MEMORY:

@@ -64,8 +64,10 @@ class EpisodeRecord:
 def runs(store: Store) -> list[dict[str, Any]]:
     """All runs, newest first, with counts of what they hold; JSON columns decoded."""
     rows = store.query(
-        "SELECT r.*, (SELECT count(*) FROM generations g WHERE g.run = r.id) AS generations,"
-        " (SELECT count(*) FROM episodes e WHERE e.run = r.id AND e.status = 'finished') AS episodes"
+        "SELECT r.*, (SELECT count(*) FROM generations g WHERE g.run = r.id)"
+        " + (SELECT count(DISTINCT t.generation) FROM search_turns t WHERE t.run = r.id) AS generations,"
+        " (SELECT count(*) FROM episodes e WHERE e.run = r.id AND e.status = 'finished') AS episodes,"
+        " (SELECT count(*) FROM heuristics h WHERE h.run = r.id) AS heuristics"
         " FROM runs r ORDER BY r.created_at DESC, r.id"
     )
     return [_decode(row) for row in rows]
