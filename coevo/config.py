@@ -156,7 +156,18 @@ class Experiment(Table):
             "options": dict(self.search.options),
             "size": self.search.size,
             "workers": self.search.workers,
+            "longest": self.longest_program(),
         } | self.tasks.options
+
+    def longest_program(self) -> int:
+        """Characters a program may have, so that a prompt can show as many as `search.parents`; 0: any number.
+
+        Half of the context is for them, at two characters a token: code is dense.
+        """
+        assert self.search is not None
+        if self.search.language == "formula" or self.search.author == "chance":
+            return 0
+        return max(200, (self.model.context - self.sampling.max_tokens) // self.search.parents)
 
     @property
     def model_id(self) -> str:

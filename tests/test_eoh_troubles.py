@@ -204,3 +204,16 @@ def test_a_missing_start_makes_no_run(file: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.py"):
         asyncio.run(run_search(experiment))
     assert not experiment.database_path.exists()
+
+
+async def test_programs_too_long_to_be_shown_are_refused(file: Path, edit: Edit) -> None:
+    edit(REFUSAL, program("return x  # " + "long " * 600))
+    rows = await search(file, "model.context=1000", "sampling.max_tokens=100")
+    assert any("450 can be shown again in a prompt" in (row["error"] or "") for row in rows)
+    assert all(len(row["code"] or "") <= 450 for row in rows if row["status"] == "ok")
+    (file.parent / "mine.py").write_text("def guess(x):\n    return x\n" + "# long\n" * 100)
+    experiment = load_experiment(
+        file, ["model.context=1000", "sampling.max_tokens=100", "search.start=['mine.py']"]
+    )
+    with pytest.raises(ConfigError, match="450 can be shown in a prompt"):
+        await run_search(experiment)

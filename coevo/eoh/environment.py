@@ -15,7 +15,7 @@ from coevo.eoh.replies import Draft
 from coevo.errors import ConfigError
 from coevo.meter import Meter
 from coevo.problem import Problem, Split, Verdict, evaluate, load_problem
-from coevo.sandbox import CandidateError, Sandbox
+from coevo.sandbox import CandidateError, Category, Sandbox
 
 Sink = Callable[[Task, Draft | None, Verdict], None]
 """Told of every judged answer: the task, what was read in it (None if nothing), and the verdict."""
@@ -82,8 +82,8 @@ class Judge:
 class HeuristicEnvironment:
     """One request for a heuristic. An answer that is not valid may be mended while turns are left."""
 
-    def __init__(self, judge: Judge, language: Language, sink: Sink | None) -> None:
-        self._judge, self._language, self._sink = judge, language, sink
+    def __init__(self, judge: Judge, language: Language, sink: Sink | None, longest: int = 0) -> None:
+        self._judge, self._language, self._sink, self._longest = judge, language, sink, longest
         self._task: Task | None = None
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
@@ -95,6 +95,11 @@ class HeuristicEnvironment:
         draft: Draft | None = None
         try:
             draft = self._language.read(action)
+            if 0 < self._longest < len(draft.code):
+                raise CandidateError(
+                    Category.PARSE_ERROR,
+                    f"the program has {len(draft.code)} characters; {self._longest} can be shown again in a prompt",
+                )
         except CandidateError as error:
             verdict = Verdict(None, category=error.category, error=error.message)
         else:
@@ -134,13 +139,20 @@ class HeuristicPool:
     """Environments over one sandbox, which is opened with the first of them."""
 
     def __init__(
-        self, size: int, problem: Problem, language: Language, *, workers: int, instance_size: int | None
+        self,
+        size: int,
+        problem: Problem,
+        language: Language,
+        *,
+        workers: int,
+        instance_size: int | None,
+        longest: int,
     ) -> None:
         self.size = size
         self.sink: Sink | None = None
         self._sandbox = Sandbox(workers=workers, limits=problem.limits)
         self.judge = Judge(problem, self._sandbox, instance_size)
-        self._language = language
+        self._language, self._longest = language, longest
         self._opening = asyncio.Lock()
         self._open = False
 
@@ -152,7 +164,7 @@ class HeuristicPool:
 
     async def acquire(self, task: Task) -> Environment:
         await self.open()
-        return HeuristicEnvironment(self.judge, self._language, self.sink)
+        return HeuristicEnvironment(self.judge, self._language, self.sink, self._longest)
 
     async def release(self, environment: Environment) -> None:
         await environment.close()
@@ -170,6 +182,7 @@ class HeuristicTasks:
     language: Language
     workers: int = 1
     size: int | None = None
+    longest: int = 0
 
     @property
     def name(self) -> str:
@@ -189,7 +202,14 @@ class HeuristicTasks:
         )
 
     def pool(self, size: int) -> HeuristicPool:
-        return HeuristicPool(size, self.problem, self.language, workers=self.workers, instance_size=self.size)
+        return HeuristicPool(
+            size,
+            self.problem,
+            self.language,
+            workers=self.workers,
+            instance_size=self.size,
+            longest=self.longest,
+        )
 
 
 def tasks(
@@ -198,7 +218,11 @@ def tasks(
     workers: int = 1,
     size: int | None = None,
     options: Mapping[str, Any] | None = None,
+    longest: int = 0,
 ) -> HeuristicTasks:
-    """The task set of a problem named as `package.module:factory`, made with `options`. Raises ConfigError."""
+    """The task set of a problem named as `package.module:factory`, made with `options`. Raises ConfigError.
+
+    A program of more than `longest` characters is refused (0: any number).
+    """
     found = load_problem("search.problem", problem, options or {})
-    return HeuristicTasks(found, language_of(language, found), workers, size)
+    return HeuristicTasks(found, language_of(language, found), workers, size, longest)

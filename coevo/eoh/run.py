@@ -37,7 +37,13 @@ async def run_search(
     new: bool = False,
 ) -> RunResult:
     """Run the search of an experiment to its end, or continue it: see `coevo.loop.run_experiment`."""
-    start_drafts(experiment, "")  # a missing file is told before anything is loaded
+    for draft in start_drafts(experiment, ""):  # what is wrong with a file is told before anything is loaded
+        if 0 < experiment.longest_program() < len(draft.code):
+            raise ConfigError(
+                f"search.start: {draft.thought} has {len(draft.code)} characters;"
+                f" {experiment.longest_program()} can be shown in a prompt",
+                hint="raise model.context, or shorten it",
+            )
     return await run_experiment(
         experiment, resources=resources, progress=progress, new=new, drive=SearchDrive()
     )
