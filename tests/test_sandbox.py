@@ -457,7 +457,8 @@ async def test_a_worker_that_died_is_replaced() -> None:
         for _ in range(2):
             assert await call(sandbox, "def f(): return 1") == 1
             for pid in sorted(set(processes(os.getpid())) - before):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # gone with its parent
+                    os.kill(pid, signal.SIGKILL)
         assert await call(sandbox, "def f(): return 1") == 1
     assert set(processes(os.getpid())) <= before
 
@@ -467,7 +468,8 @@ async def test_a_worker_that_dies_under_a_candidate_is_a_broken_world() -> None:
     async with Sandbox(limits=LIMITS) as sandbox:
         async with sandbox.candidate("def f(): return 1", "f") as candidate:
             for pid in sorted(set(processes(os.getpid())) - before):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # gone with its parent
+                    os.kill(pid, signal.SIGKILL)
             with pytest.raises(WorldError, match="a sandbox worker broke"):
                 await candidate.map([()])
         assert await call(sandbox, "def f(): return 1") == 1
