@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from coevo.problem import Expressions, Reference, Signature, Split
 from coevo.sandbox import Candidate, Limits
 
 
-class BundledProblem:
+class BundledProblem(ABC):
     """A `coevo.problem.Problem` with the published instances: a subclass gives the texts, `counts` and `solve`."""
 
     name: str
@@ -62,5 +63,5 @@ class BundledProblem:
     def reference(self, split: Split, size: int | None = None) -> Reference:
         return references.reference(self.family, split, self.size(split, size))
 
-    async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:
-        raise NotImplementedError
+    @abstractmethod
+    async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]: ...

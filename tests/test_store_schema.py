@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coevo.store import describe_schema, schema_markdown
-from coevo.store.schema import TABLES
+from coevo.store.meanings import TABLES
 
 DOCS = Path(__file__).parent.parent / "docs" / "schema.md"
 
