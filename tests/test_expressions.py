@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.eoh.canonical import key
 from coevo.eoh.expressions import (
     FUNCTIONS,
     OPERATORS,
@@ -354,66 +353,3 @@ def test_different_avoids_the_structure_of_the_parents() -> None:
     limit = Size(variables=2, constants=0, parentheses=0, nesting=0)
     shapes = {shape_of(different(LANGUAGE, [parent], random.Random(seed), limit)) for seed in range(60)}
     assert shapes == {"x", "(x + x)", "(x - x)", "(x / x)"}
-
-
-# -- what is the same --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("d + x1", "x1 + d"),
-        ("d * x1 * 2", "2 * (x1 * d)"),
-        ("1 * d + 2 - 2", "d"),
-        ("2 * (d + x1) / 4", "x1 * 0.5 + d / 2"),
-        ("d - (x1 - 1)", "d - x1 + 1"),
-        ("d + d", "2 * d"),
-        ("square(d)", "d * d"),
-        ("sqrt(4) * d", "d / 0.5"),
-        ("d / x1 / 3", "d / (3 * x1)"),
-        ("d / (x1 / 2)", "2 * d / x1"),
-        ("square(2 * d + 2 * x1)", "4 * square(x1 + d)"),
-        ("exp(d + x1 * 1)", "exp(x1 + d)"),
-    ],
-)
-def test_trivially_equal_formulas_have_one_key(one: str, other: str) -> None:
-    assert key(parse(one, LANGUAGE)) == key(parse(other, LANGUAGE))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("d - x1", "x1 - d"),
-        ("d / d", "1"),
-        ("d / x1", "x1 / d"),
-        ("sqrt(square(d))", "d"),
-        ("d", "2 * d"),
-        ("d", "d + 1"),
-    ],
-)
-def test_formulas_that_differ_somewhere_have_two(one: str, other: str) -> None:
-    assert key(parse(one, LANGUAGE)) != key(parse(other, LANGUAGE))
-
-
-def test_for_a_ranking_positive_factors_and_constants_do_not_matter() -> None:
-    first = key(parse("d - 2 * x1", LANGUAGE), ranking=True)
-    assert first == key(parse("3 + (d / 2 - x1) * 5", LANGUAGE), ranking=True)
-    assert first != key(parse("2 * x1 - d", LANGUAGE), ranking=True)
-
-
-@given(one=trees, other=trees)
-@untimed
-def test_formulas_with_one_key_compute_the_same(one: Tree, other: Tree) -> None:
-    """A formula, and the same one with its sides exchanged or an operand added and taken away again, where that is equal."""
-    scope = {"d_current": 0.7, "d": 0.25, "x1": 3.0}
-    pairs = [
-        (Binary("+", one, other), Binary("+", other, one)),
-        (Binary("*", one, other), Binary("*", other, one)),
-        (Call("square", one), Binary("*", one, one)),
-    ]
-    for left, right in [*pairs, (one, other)]:
-        same = key(left) == key(right)
-        assert same or (left, right) == (one, other)
-        a, b = outcome(lambda t=left: value(t, scope)), outcome(lambda t=right: value(t, scope))  # type: ignore[misc]
-        if same and isinstance(a, float) and isinstance(b, float):
-            assert a == pytest.approx(b, rel=1e-6, nan_ok=True)

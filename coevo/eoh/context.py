@@ -9,7 +9,7 @@ from coevo.config import Experiment
 from coevo.env import Task
 from coevo.eoh.environment import HeuristicPool, HeuristicTasks
 from coevo.eoh.ledger import SearchLedger
-from coevo.eoh.operators import Operator, Turn
+from coevo.eoh.operators import Turn
 from coevo.eoh.plan import Child, next_turn, perturbations, plan_children
 from coevo.eoh.population import Individual
 from coevo.es import Population
@@ -72,14 +72,13 @@ class SearchContext:
 
     def task(self, turn: Turn, child: Child) -> Task:
         """The request for one child."""
-        operator = Operator(turn.operator)
         return Task(
             f"{self.problem.name}/t{turn.number}.{child.number}",
             self.tasks.language.goal,
             child.seed,
-            str(operator),
+            str(turn.operator),
             {
-                "request": self.tasks.language.request(operator, child.parents),
+                "request": self.tasks.language.request(turn.operator, child.parents),
                 "turn": turn,
                 "child": child,
             },

@@ -59,6 +59,16 @@ class Judge:
         future.set_result(verdict)
         self._known.setdefault((code, "train"), future)
 
+    async def simple(self) -> tuple[float, float]:
+        """Objective of the problem's simple heuristic, and the seconds it took. Raises ConfigError when it fails."""
+        verdict = await self(self.problem.seed_code)
+        if verdict.objective is None:
+            raise ConfigError(
+                f"the seed heuristic of {self.problem.name} failed ({verdict.category}): {verdict.error}",
+                hint="mend the problem's seed_code, or its limits if it is only too slow here",
+            )
+        return verdict.objective, verdict.seconds
+
     async def reward(self, verdict: Verdict) -> float:
         """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.
 
@@ -66,12 +76,8 @@ class Judge:
         """
         if verdict.objective is None:
             return 0.0
-        simple = (await self(self.problem.seed_code)).objective
+        simple, _ = await self.simple()
         reference = self.problem.reference("train", self.size)
-        if simple is None:
-            raise ConfigError(
-                f"the seed heuristic of {self.problem.name} is not valid", hint="mend the problem's seed_code"
-            )
         if reference is not None and simple > reference.objective:
             gap = max(0.0, verdict.objective - reference.objective)
             return 1.0 / (1.0 + gap / (simple - reference.objective))
@@ -122,14 +128,9 @@ class HeuristicEnvironment:
         )
 
     async def probe(self) -> str:
-        """What `coevo check` tries: the problem's simple heuristic, judged. Raises ConfigError when it fails."""
-        verdict = await self._judge(self._judge.problem.seed_code)
-        if verdict.objective is None:
-            raise ConfigError(
-                f"the seed heuristic of {self._judge.problem.name} failed ({verdict.category}): {verdict.error}",
-                hint="mend the problem's seed_code, or its limits if it is only too slow here",
-            )
-        return f"its simple heuristic scores {verdict.objective:.6g} in {verdict.seconds:.2f} s"
+        """What `coevo check` tries: the problem's simple heuristic. Raises ConfigError when it fails."""
+        objective, seconds = await self._judge.simple()
+        return f"its simple heuristic scores {objective:.6g} in {seconds:.2f} s"
 
     async def close(self) -> None:
         self._task = None

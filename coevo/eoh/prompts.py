@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
+from coevo.errors import ConfigError
 from coevo.problem import Expressions, Problem
 
 _ASKS_PYTHON = {
@@ -83,8 +84,6 @@ def formula_request(operator: Operator, parents: Sequence[Individual]) -> str:
 
 def expressions_of(problem: Problem) -> Expressions:
     """The formula language of a problem. Raises ConfigError if it has none."""
-    from coevo.errors import ConfigError
-
     if problem.expressions is None:
         raise ConfigError(
             f"the problem {problem.name} has no formula language",

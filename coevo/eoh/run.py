@@ -12,7 +12,7 @@ from coevo.config import Experiment
 from coevo.env import Task
 from coevo.eoh.budget import count_budget
 from coevo.eoh.context import SearchContext
-from coevo.eoh.environment import HeuristicEnvironment, HeuristicPool, HeuristicTasks
+from coevo.eoh.environment import HeuristicPool, HeuristicTasks
 from coevo.eoh.graph import build_search
 from coevo.eoh.ledger import SearchLedger
 from coevo.eoh.operators import Turn
@@ -74,7 +74,9 @@ class SearchDrive:
     async def __call__(self, context: LoopContext) -> None:
         async with _opened(context) as search:
             await search.pool.open()
-            await HeuristicEnvironment(search.pool.judge, search.tasks.language, None).probe()
+            await (
+                search.pool.judge.simple()
+            )  # a problem that cannot be scored is told before a model is asked
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)
             await build_search().ainvoke({}, {"recursion_limit": limit}, context=search)
             budget = count_budget(context.store, context.run, context.experiment)
