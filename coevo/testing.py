@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coevo.engine.base import Completion, Perturbation, Request, Step, UpdateReport
+from coevo.engine.base import Completion, Deliver, Perturbation, Request, Step, UpdateReport
 from coevo.env import Environment, Observation, Task, Transition
 from coevo.errors import EngineError, WorldError
 from coevo.seeds import derive_seed
@@ -74,13 +74,19 @@ class FakeEngine:
         self._delay_s = delay_s
         self._closed = False
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+    async def generate(
+        self, requests: Sequence[Request], *, deliver: Deliver | None = None
+    ) -> list[Completion]:
         """Raises `EngineError` when closed, or when a scripted list of answers is used up."""
         if self._closed:
             raise EngineError("the engine is closed", hint="make a new FakeEngine")
         self.batches.append(len(requests))
         await asyncio.sleep(self._delay_s)
-        return [self._complete(request) for request in requests]
+        answers = [self._complete(request) for request in requests]
+        if deliver is not None:
+            for position, answer in enumerate(answers):
+                deliver(position, answer)
+        return answers
 
     async def complete(self, request: Request) -> Completion:
         """One request alone, in the form `PolicyChatModel` and `run_episode` take."""

@@ -8,24 +8,33 @@ from typing import Any
 
 import pytest
 
-from coevo.engine import Completion, Request, Sampling
+from coevo.engine import Completion, Deliver, Request, Sampling
 from coevo.engine.batcher import Batcher
 from coevo.errors import EngineError
 
 
 class Echo:
-    """Answers with the text it was asked; notes the size of each batch."""
+    """Answers with the text it was asked, "held" only when released; notes the size of each batch."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.batches: list[int] = []
         self.seconds = seconds
+        self.released = asyncio.Event()
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+    async def generate(
+        self, requests: Sequence[Request], *, deliver: Deliver | None = None
+    ) -> list[Completion]:
         self.batches.append(len(requests))
         await asyncio.sleep(self.seconds)
-        if any(r.messages[0]["content"] == "fail" for r in requests):
-            raise EngineError("out of tokens")
-        return [Completion(str(r.messages[0]["content"]), 1, 1, "stop", 0) for r in requests]
+        answers = [Completion(str(r.messages[0]["content"]), 1, 1, "stop", 0) for r in requests]
+        for position, answer in enumerate(answers):
+            if answer.text == "held":
+                await self.released.wait()
+            if answer.text == "fail":
+                raise EngineError("out of tokens")
+            if deliver is not None:
+                deliver(position, answer)
+        return answers
 
 
 def ask(text: str) -> Request:
@@ -81,6 +90,29 @@ async def test_an_engine_error_reaches_the_callers_and_the_next_batch_still_work
         with pytest.raises(EngineError, match="out of tokens"):
             await shared.generate(ask("fail"))
         assert (await shared.generate(ask("fine"))).text == "fine"
+
+
+async def test_an_answer_is_handed_on_while_the_engine_works_on_the_others() -> None:
+    engine = Echo()
+    async with batcher(engine) as shared:
+        shared.expected = 2
+        first, held = (asyncio.create_task(shared.generate(ask(text))) for text in ("first", "held"))
+        assert (await asyncio.wait_for(first, 5)).text == "first"
+        assert not held.done()
+        engine.released.set()
+        assert (await held).text == "held"
+    assert engine.batches == [2]
+
+
+async def test_an_answer_that_was_complete_survives_the_failure_of_its_batch() -> None:
+    engine = Echo()
+    async with batcher(engine) as shared:
+        shared.expected = 3
+        tasks = [asyncio.create_task(shared.generate(ask(text))) for text in ("done", "fail", "lost")]
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(found[0], Completion)
+    assert [type(answer) for answer in found[1:]] == [EngineError, EngineError]
+    assert engine.batches == [3]
 
 
 async def test_a_cancelled_request_does_not_disturb_the_others() -> None:

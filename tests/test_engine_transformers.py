@@ -165,6 +165,19 @@ async def test_texts_do_not_depend_on_who_else_is_in_the_batch(load: Load, noise
     assert len(set(together)) > len(members)
 
 
+async def test_each_answer_is_delivered_once_and_the_short_ones_first(load: Load) -> None:
+    engine = load()
+    lengths = [12, 2, 7]
+    delivered: list[tuple[int, str]] = []
+    answers = await engine.generate(
+        [ask(f"page {i}", max_tokens=n) for i, n in enumerate(lengths)],
+        deliver=lambda position, answer: delivered.append((position, answer.text)),
+    )
+    assert [position for position, _ in delivered] == [1, 2, 0]
+    assert [text for _, text in sorted(delivered)] == [answer.text for answer in answers]
+    assert [answer.completion_tokens for answer in answers] == lengths
+
+
 async def test_sequential_population_gives_the_texts_of_the_batched_one(load: Load) -> None:
     requests = [ask(f"page {i}", Perturbation(seed, 0.2)) for seed in range(4) for i in range(3)]
     batched = await load(population="batched").generate(requests)

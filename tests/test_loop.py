@@ -381,8 +381,8 @@ class FailingAfter(FakeEngine):
         super().__init__()
         self._left = requests
 
-    async def generate(self, requests: Any) -> Any:
+    async def generate(self, requests: Any, *, deliver: Any = None) -> Any:
         self._left -= len(requests)
         if self._left < 0:
             raise KeyError("defect")
-        return await super().generate(requests)
+        return await super().generate(requests, deliver=deliver)

@@ -6,6 +6,7 @@ from typing import Any
 
 from coevo.engine.base import (
     Completion,
+    Deliver,
     Engine,
     FinishReason,
     NoiseSpec,
@@ -19,6 +20,7 @@ from coevo.errors import ConfigError, ModelError
 
 __all__ = [
     "Completion",
+    "Deliver",
     "Engine",
     "FinishReason",
     "NoiseSpec",

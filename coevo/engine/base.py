@@ -6,7 +6,7 @@ replayed by a different engine with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -114,10 +114,19 @@ class UpdateReport:
     seconds: float
 
 
+Deliver = Callable[[int, Completion], None]
+"""Told of an answer once it is complete: the position of its request, and the completion."""
+
+
 class Engine(Protocol):
     """Where θ lives. Every engine gives the same checksum for the same base and steps."""
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
+    async def generate(
+        self, requests: Sequence[Request], *, deliver: Deliver | None = None
+    ) -> list[Completion]:
+        """All completions, in the order of `requests`. `deliver` is called on the event loop for each one as soon as it
+        is complete, while others are still being written."""
+        ...
 
     async def update(self, step: Step) -> UpdateReport: ...
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 
 from coevo.engine.base import Completion, Engine, Request
@@ -16,7 +18,8 @@ class Batcher:
 
     A batch leaves when `expected` requests are waiting, or when its first request has waited `patience` times as long as
     the engine took for the batch before (`first_wait_s` for the first batch): fast engines are not kept waiting, slow
-    ones get full batches. While the engine works the next batch gathers.
+    ones get full batches. An answer is handed on as soon as it is complete; while the engine works on the others the next
+    batch gathers.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Batcher:
         await self.close()
 
     async def generate(self, request: Request) -> Completion:
-        """One completion. Raises what the engine raised for this request's batch."""
+        """One completion. Raises what the engine raised for this request's batch before the answer was complete."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="coevo-batcher")
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
@@ -73,16 +76,16 @@ class Batcher:
             start = asyncio.get_running_loop().time()
             try:
                 with self.meter.during("writing"):
-                    answers = await self._engine.generate([request for request, _ in live])
+                    await self._engine.generate(
+                        [request for request, _ in live],
+                        deliver=partial(_deliver, [future for _, future in live]),
+                    )
             except Exception as error:  # handed to the callers, who know what it means for their episode
                 for _, future in live:
                     if not future.done():
                         future.set_exception(error)
             else:
                 self._wait_s = self._patience * (asyncio.get_running_loop().time() - start)
-                for (_, future), answer in zip(live, answers, strict=True):
-                    if not future.done():
-                        future.set_result(answer)
 
     async def _gather(self) -> None:
         """Fill `_gathered` with the next batch."""
@@ -94,3 +97,8 @@ class Batcher:
                     self._gathered.append(await self._waiting.get())
             except TimeoutError:
                 break
+
+
+def _deliver(waiting: Sequence[asyncio.Future[Completion]], position: int, answer: Completion) -> None:
+    if not waiting[position].done():
+        waiting[position].set_result(answer)

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from coevo.engine.base import Completion, Request, Step, UpdateReport
+from coevo.engine.base import Completion, Deliver, Request, Step, UpdateReport
 from coevo.errors import EngineError
 
 
 class NoModel:
     """Stands where an engine is expected."""
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+    async def generate(
+        self, requests: Sequence[Request], *, deliver: Deliver | None = None
+    ) -> list[Completion]:
         self._refuse()
 
     async def update(self, step: Step) -> UpdateReport:

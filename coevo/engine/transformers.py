@@ -21,17 +21,17 @@ from typing import Any, TypeVar
 import torch
 import transformers
 
-from coevo.engine import models, packed, sampling
+from coevo.engine import models, packed
 from coevo.engine.base import (
     Completion,
-    FinishReason,
+    Deliver,
     NoiseSpec,
     Perturbation,
     Request,
-    Sampling,
     Step,
     UpdateReport,
 )
+from coevo.engine.decoder import Decoder, Written
 from coevo.engine.grammar import GrammarCompiler
 from coevo.engine.masks import GrammarMasks
 from coevo.engine.noise import NOISE_VERSION
@@ -45,7 +45,6 @@ from coevo.errors import EngineError
 
 T = TypeVar("T")
 _COLUMNS = 64  # members × rank in one forward pass; keeps the low-rank products a fraction of the layers'
-_COMPACT = 0.75  # drop finished sequences once the living ones are at most this share of the batch
 
 
 class TransformersEngine:
@@ -105,8 +104,16 @@ class TransformersEngine:
 
     # -- the contract ------------------------------------------------------------------------------------------------
 
-    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        return await self._on_thread(self._generate, list(requests))
+    async def generate(
+        self, requests: Sequence[Request], *, deliver: Deliver | None = None
+    ) -> list[Completion]:
+        loop = asyncio.get_running_loop()
+
+        def tell(position: int, answer: Completion) -> None:
+            if deliver is not None:
+                loop.call_soon_threadsafe(deliver, position, answer)
+
+        return await self._on_thread(self._generate, list(requests), tell)
 
     async def update(self, step: Step) -> UpdateReport:
         return await self._on_thread(self._update, step)
@@ -158,19 +165,23 @@ class TransformersEngine:
         self.weights.restore(steps)
 
     @torch.inference_mode()
-    def _generate(self, requests: list[Request]) -> list[Completion]:
+    def _generate(self, requests: list[Request], deliver: Deliver) -> list[Completion]:
         start = time.perf_counter()
         encoded = [self._encoder.encode(request) for request in requests]
         for grammar in {request.sampling.grammar for request in requests} - {""}:
             self._grammars.matcher(grammar)  # a broken one is told before anything is computed
         whole = self._invariant or not self._packed
         stems = [0] * len(requests) if whole else self._stems.lengths([e.tokens for e in encoded])
-        answers: list[Completion | None] = [None] * len(requests)
+        answers: dict[int, Completion] = {}
+
+        def complete(index: int, answer: Completion) -> None:
+            answers[index] = answer
+            deliver(index, answer)
+
         for batch in self._batches(requests, encoded, stems):
-            for index, answer in self._run_batch(batch, requests, encoded, stems):
-                answers[index] = answer
+            self._run_batch(batch, requests, encoded, stems, complete)
         self.processed["seconds"] += time.perf_counter() - start
-        return [answer for answer in answers if answer is not None]
+        return [answers[index] for index in range(len(requests))]
 
     def _batches(
         self, requests: Sequence[Request], encoded: Sequence[Encoded], stems: Sequence[int]
@@ -196,8 +207,13 @@ class TransformersEngine:
         return batches
 
     def _run_batch(
-        self, batch: list[int], requests: Sequence[Request], encoded: Sequence[Encoded], stems: Sequence[int]
-    ) -> Iterable[tuple[int, Completion]]:
+        self,
+        batch: list[int],
+        requests: Sequence[Request],
+        encoded: Sequence[Encoded],
+        stems: Sequence[int],
+        complete: Deliver,
+    ) -> None:
         begun = time.perf_counter()
         members = list(dict.fromkeys(requests[i].perturbation for i in batch))
         if self._population is not None:
@@ -215,101 +231,30 @@ class TransformersEngine:
         ]
         samplings = [requests[i].sampling for i in batch]
         masks = GrammarMasks(self._grammars, [sampling.grammar for sampling in samplings])
-        texts = _Decoder(self._tokenizer, self._stops, samplings, prompts, masks).run(self._runner)
-        seconds = time.perf_counter() - begun
-        for position, i in enumerate(batch):
-            text, count, reason = texts[position]
+
+        def ended(position: int, written: Written) -> None:
+            i, stem = batch[position], prompts[position].stem
             self.processed["prompt_tokens"] += len(encoded[i].tokens)
-            self.processed["computed_tokens"] += len(encoded[i].tokens) - prompts[position].stem
-            self.processed["completion_tokens"] += count
-            yield (
-                i,
-                Completion(
-                    text=text,
-                    prompt_tokens=len(encoded[i].tokens),
-                    completion_tokens=count,
-                    finish_reason=reason,
-                    weights_step=self.weights.step,
-                    cached_tokens=prompts[position].stem,
-                    truncated_tokens=encoded[i].truncated,
-                    seconds=seconds,
-                ),
+            self.processed["computed_tokens"] += len(encoded[i].tokens) - stem
+            self.processed["completion_tokens"] += written.tokens
+            answer = Completion(
+                text=written.text,
+                prompt_tokens=len(encoded[i].tokens),
+                completion_tokens=written.tokens,
+                finish_reason=written.reason,
+                weights_step=self.weights.step,
+                cached_tokens=stem,
+                truncated_tokens=encoded[i].truncated,
+                seconds=time.perf_counter() - begun,
             )
+            complete(i, answer)
+
+        Decoder(self._tokenizer, self._stops, samplings, prompts, masks, ended).run(self._runner)
 
     def _serve(self, perturbation: Perturbation | None) -> None:
         if perturbation is None or perturbation != self.weights.serving:
             self._runner.forget()
         self.weights.perturb(perturbation)
-
-
-class _Decoder:
-    """Runs one batch to its end: picks tokens, watches for stops, drops finished sequences."""
-
-    def __init__(
-        self,
-        tokenizer: Any,
-        stop_ids: Sequence[int],
-        samplings: Sequence[Sampling],
-        prompts: Sequence[packed.Prompt],
-        masks: GrammarMasks,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._stop_ids = frozenset(stop_ids)
-        self._samplings = samplings
-        self._prompts = prompts
-        self._masks = masks
-        self._outputs: list[list[int]] = [[] for _ in prompts]
-        self._ended: dict[int, tuple[str, int, FinishReason]] = {}
-
-    def run(self, runner: packed.PackedRunner | PaddedRunner) -> list[tuple[str, int, FinishReason]]:
-        room = max(s.max_tokens for s in self._samplings)
-        logits, rows = runner.start(self._prompts, room)  # rows[k]: which sequence logits[k] speaks of
-        while True:
-            self._masks.apply(logits, rows, self._ended)
-            tokens = sampling.pick(
-                logits,
-                [self._samplings[i] for i in rows],
-                [self._prompts[i].tokens for i in rows],
-                [self._outputs[i] for i in rows],
-            )
-            for i, token in zip(rows, tokens, strict=True):
-                if i not in self._ended:
-                    self._take(i, token)
-            living = [k for k, i in enumerate(rows) if i not in self._ended]
-            if not living:
-                break
-            keep = None
-            if len(living) <= _COMPACT * len(rows):
-                keep = living
-                rows, tokens = [rows[k] for k in living], [tokens[k] for k in living]
-            logits = runner.advance(tokens, keep)
-        runner.finish()
-        return [self._ended[i] for i in range(len(self._prompts))]
-
-    def _take(self, i: int, token: int) -> None:
-        output, wanted = self._outputs[i], self._samplings[i]
-        output.append(token)
-        complete = self._masks.take(i, token)
-        if token in self._stop_ids:
-            self._end(i, self._text(output[:-1]), "stop")
-            return
-        if wanted.stop:
-            text = self._text(output)
-            found = [at for stop in wanted.stop if (at := text.find(stop)) >= 0]
-            if found:
-                self._end(i, text[: min(found)], "stop")
-                return
-        if complete:
-            self._end(i, self._text(output), "stop")
-        elif len(output) >= wanted.max_tokens:
-            self._end(i, self._text(output), "length")
-
-    def _end(self, i: int, text: str, reason: FinishReason) -> None:
-        self._ended[i] = (text, len(self._outputs[i]), reason)
-
-    def _text(self, tokens: Sequence[int]) -> str:
-        text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
-        return text
 
 
 def _stop_ids(model: Any, tokenizer: Any) -> list[int]:
