@@ -20,9 +20,9 @@ class Baseline:
 
 BASELINES: dict[str, tuple[Baseline, ...]] = {
     "construct_tsp": (
-        Baseline("nearest neighbour", "d_current"),
-        Baseline("near, far from the rest", "d_current - 0.5 * d_mean"),
-        Baseline("the same, far from home", "d_current - 0.5 * d_mean - 0.3 * d_destination"),
+        Baseline("nearest neighbour", "current"),
+        Baseline("near, far from the rest", "current - 0.5 * mean"),
+        Baseline("the same, far from home", "current - 0.5 * mean - 0.3 * destination"),
     ),
     "construct_kp": (
         Baseline("best ratio", "weight / value"),

@@ -25,12 +25,12 @@ from numpy import exp, sqrt, square
 
 def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
     nodes = unvisited_nodes
-    d_current = distance_matrix[current_node].take(nodes)
-    d_destination = distance_matrix[destination_node].take(nodes)
+    current = distance_matrix[current_node].take(nodes)
+    destination = distance_matrix[destination_node].take(nodes)
     between = distance_matrix.take(nodes, axis=0).take(nodes, axis=1)
-    d_mean = between.sum(axis=1) / (len(nodes) - 1)
+    mean = between.sum(axis=1) / (len(nodes) - 1)
     between.flat[:: len(nodes) + 1] = np.inf
-    d_nearest = between.min(axis=1)
+    nearest = between.min(axis=1)
     with np.errstate(all="ignore"):
         try:
             score = {expression}
@@ -81,10 +81,10 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
 """
     expressions = Expressions(
         {
-            "d_current": "distance from the current node to each unvisited node",
-            "d_destination": "distance from the destination to each unvisited node",
-            "d_mean": "mean distance of each unvisited node to the other unvisited ones",
-            "d_nearest": "distance of each unvisited node to the nearest other unvisited one",
+            "current": "distance from the current node to each unvisited node",
+            "destination": "distance from the destination to each unvisited node",
+            "mean": "mean distance of each unvisited node to the other unvisited ones",
+            "nearest": "distance of each unvisited node to the nearest other unvisited one",
         },
         TEMPLATE,
     )
