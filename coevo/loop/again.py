@@ -22,6 +22,7 @@ from coevo.loop.weights import Weights
 from coevo.progress import Progress
 from coevo.skill import SkillDocument
 from coevo.store import Store, queries
+from coevo.store.versions import final_version
 
 
 async def evaluate_run(
@@ -130,7 +131,7 @@ async def export_run(
                 "model": experiment.model.id,
                 "weights_step": len(steps),
                 "checksum": await model.checksum(),
-                "skill_version": _current_version(store, run),
+                "skill_version": final_version(store, run),
             }
         finally:
             if engine is None:
@@ -203,11 +204,3 @@ def _changed(experiment: Experiment, changes: dict[str, Any]) -> Experiment:
     data = experiment.model_dump()
     data["evaluate"] |= changes
     return experiment_from(data, directory=experiment.directory, source="the evaluation")
-
-
-def _current_version(store: Store, run: str) -> str | None:
-    rows = store.query(
-        "SELECT id FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation DESC LIMIT 1",
-        (run,),
-    ) or store.query("SELECT json_extract(provenance, '$.seed_skill') AS id FROM runs WHERE id = ?", (run,))
-    return str(rows[0]["id"]) if rows and rows[0]["id"] else None
