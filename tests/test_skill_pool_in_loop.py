@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from toyrun import finished, history, start, wait_until, workspace
+from toyrun import count, finished, history, start, wait_until, workspace
 
 from coevo.cli import main
 from coevo.config import load_experiment
 from coevo.loop import evaluate_run, export_run, rollback_skill, run_experiment
+from coevo.loop.skills import SkillLedger
 from coevo.report import make_report
+from coevo.skill import SkillDocument
 from coevo.store import Store
 
 KINDS = '''
@@ -62,6 +64,7 @@ class Kinds:
 '''
 
 OVERRIDES = (
+    "seed=12",
     "model.engine=kinds.py:make",
     "skill.analyst=kinds.py:Kinds",
     "skill.pool=3",
@@ -242,10 +245,11 @@ def test_a_rollback_brings_back_the_pool_of_that_time(run: Path, tmp_path: Path)
 
 def test_a_run_stopped_before_its_end_stands_for_the_best_of_its_last_comparison(tmp_path: Path) -> None:
     process = start(place(tmp_path), *OVERRIDES)
-    wait_until(lambda: bool(finished(tmp_path)) and len(pools(tmp_path)) > 1, process)
+    wait_until(lambda: count(tmp_path, "SELECT count(DISTINCT generation) FROM skill_pool") > 1, process)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    last = list(pools(tmp_path).values())[-1]
+    generation, last = list(pools(tmp_path).items())[-1]
+    assert generation < 8, "too late: it has chosen"
     shown = CliRunner().invoke(
         main, ["skills", "show", "toy-1", "--json", "--db", str(tmp_path / "runs.sqlite")]
     )
@@ -257,7 +261,7 @@ def test_killed_runs_end_as_if_nothing_had_happened(run: Path, tmp_path: Path) -
     total = finished(run)
     instants = random.Random(3)
     # The last few dozen episodes are the choice and the grid; some kills are to fall there.
-    points = sorted({*instants.sample(range(1, total), 6), total - 30, total - 60})
+    points = sorted({*instants.sample(range(1, total), 4), total - 30, total - 60})
     for threshold in points:
         process = start(tmp_path, *OVERRIDES)
         wait_until(lambda enough=threshold: finished(tmp_path) >= enough, process)
@@ -269,8 +273,35 @@ def test_killed_runs_end_as_if_nothing_had_happened(run: Path, tmp_path: Path) -
     last.join(120)
     assert last.exitcode == 0, (tmp_path / "log").read_text()
     expected, found = history(run), history(tmp_path)
+    assert expected["pool"]
     for part in expected:
         assert found[part] == expected[part], part
+
+
+async def test_the_lot_falls_once_after_each_look(tmp_path: Path) -> None:
+    """Between looks the version in use stays; over many looks each has its share."""
+    text = "---\nname: press\ndescription: Press buttons.\n---\n\nPress.\n"
+    seed = SkillDocument.parse(text)
+    with Store.open(tmp_path / "runs.sqlite") as store:
+        ledger = SkillLedger(store, "r", seed)
+        await ledger.register_seed()
+        store.put("runs", {"id": "r", "name": "r", "seed": 3, "created_at": "now"})
+        version = {"skill": "press", "run": "r", "status": "accepted", "generation": 1, "text": text}
+        store.put("skill_versions", {"id": "r.g1", **version})
+        for place, (name, weight) in enumerate((("r.g1", 3), (ledger.seed_version, 1))):
+            row = {"run": "r", "generation": 1, "place": place, "weight": weight}
+            store.put("skill_pool", {"skill_version": name, **row})
+        for look in range(1, 400, 2):
+            store.put(
+                "distillations",
+                {"run": "r", "generation": look, "skill_version": "r.g1", "created_at": "now"},
+            )
+        await store.flush()
+        used = [ledger.current(generation) for generation in range(402)]
+        assert set(used[:2]) == {ledger.seed_version}, "before anything was accepted"
+        assert used[2::2] == used[3::2]
+        assert 0.65 < used[2::2].count("r.g1") / 200 < 0.85
+        assert ledger.best() == "r.g1"
 
 
 def test_without_a_pool_nothing_is_compared_twice(tmp_path: Path) -> None:

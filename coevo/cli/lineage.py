@@ -153,7 +153,8 @@ def blame_version(version: str, line: int | None, database: str, as_json: bool) 
 def rollback(run_id: str, version: str | None, reason: str, database: str) -> None:
     """Make RUN use VERSION again (left out: the one before the current); a continued run goes on from there.
 
-    Versions accepted since are marked as rejected, with the reason, and are not proposed again.
+    Versions accepted since are marked as rejected, with the reason, and are not proposed again. A pool of versions
+    becomes what it was when VERSION was accepted.
 
     \b
     coevo skills rollback miniwob-1
