@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from toyrun import count, finished, history, start, wait_until, workspace
 
+from coevo.check import episode_count
 from coevo.cli import main
 from coevo.config import load_experiment
 from coevo.loop import evaluate_run, export_run, rollback_skill, run_experiment
@@ -241,6 +242,33 @@ def test_a_rollback_brings_back_the_pool_of_that_time(run: Path, tmp_path: Path)
         database, "toy-1", query(run, "SELECT id FROM skill_versions WHERE status = 'seed'")[0]["id"]
     )
     assert current.startswith("press@")
+
+
+def test_a_run_rolled_back_after_its_choice_chooses_again(run: Path, tmp_path: Path) -> None:
+    """As when it was stopped in its last evaluation: what was withdrawn has no part in the second choice."""
+    database = place(tmp_path) / "runs.sqlite"
+    database.write_bytes((run / "runs.sqlite").read_bytes())
+    withdrawn = {pools(run)[8][0]["skill_version"]}
+    withdrawn |= set(rollback_skill(database, "toy-1")[1])
+    with closing(Store.open(database)) as store:
+        store.update("runs", "toy-1", {"status": "stopped"})
+        store.flush_sync()
+    assert not execute(tmp_path).already
+    choice = pools(tmp_path)[8]
+    assert not withdrawn & {row["skill_version"] for row in choice}
+    assert len(choice) > 1, "one alone needs no choice: nothing is shown"
+    sql = "SELECT skill_version FROM evaluations WHERE generation = 8 AND arm = 'evolved+evolved'"
+    assert query(tmp_path, sql)[0] == {"skill_version": choice[0]["skill_version"]}
+    shown = CliRunner().invoke(main, ["skills", "show", "toy-1", "--json", "--db", str(database)])
+    assert json.loads(shown.output)["id"] == choice[0]["skill_version"]
+
+
+def test_check_counts_the_episodes_of_a_pool(tmp_path: Path) -> None:
+    file = workspace(place(tmp_path))
+    with_pool = episode_count(load_experiment(file, OVERRIDES))
+    without = episode_count(load_experiment(file, [*OVERRIDES, "skill.pool=1"]))
+    # Eight looks, each of which may bring a third version to two; and three at the end.
+    assert with_pool - without == 36 * (8 * 2 + 3)
 
 
 def test_a_run_stopped_before_its_end_stands_for_the_best_of_its_last_comparison(tmp_path: Path) -> None:
