@@ -134,7 +134,12 @@ def test_several_versions_live_on_and_serve_a_whole_population_each(run: Path) -
         against = query(run, "SELECT DISTINCT against FROM gate_results WHERE generation = ?", generation)
         assert {row["against"] for row in against} <= {version}
         used.append(version)
-        alive = kept.get(generation, alive)
+        if accepted := query(
+            run, "SELECT id FROM skill_versions WHERE status = 'accepted' AND generation = ?", generation
+        ):
+            compared = {row["skill_version"] for row in pools(run)[generation]}
+            assert compared == alive | {row["id"] for row in accepted}
+            alive = kept[generation]
     assert len(set(used)) < len(used)
     order = [version for at, version in enumerate(used) if at == 0 or used[at - 1] != version]
     assert len(order) > len(set(order)), "no version ever came back: this could be a run without a pool"
