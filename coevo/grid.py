@@ -50,6 +50,7 @@ class Grid:
 def make_grid(store: Store, run: str) -> Grid | None:
     """The grid of a run, or None while an arm is missing. Intervals are paired bootstraps over tasks."""
     from coevo.store import queries
+    from coevo.store.versions import final_version, seed_version
 
     row = queries.run(store, run)
     seed, table = row["seed"], row["config"]["evaluate"]
@@ -65,11 +66,7 @@ def make_grid(store: Store, run: str) -> Grid | None:
     moved = bool(
         store.query("SELECT 1 FROM es_steps WHERE run = ? AND status = 'applied' LIMIT 1", (row["id"],))
     )
-    changed = bool(
-        store.query(
-            "SELECT 1 FROM skill_versions WHERE run = ? AND status = 'accepted' LIMIT 1", (row["id"],)
-        )
-    )
+    changed = final_version(store, row["id"]) != seed_version(store, row["id"])
     sources = {arm: canonical(arm, moved=moved, changed=changed) for arm in ARMS}
     done = store.query("SELECT count(*) AS n FROM es_steps WHERE run = ?", (row["id"],))[0]["n"]
     if done < final or not set(sources.values()) <= set(last):

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 from coevo.grid import Cell, Grid, canonical, make_grid
 from coevo.stats import Estimate
 from coevo.store import queries
+from coevo.store.versions import final_version
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,12 +42,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything `coevo report` shows."""
+    """Everything `coevo report` shows. `skill` is the version the run stands for, `pool` the rows of `skill_pool`."""
 
     run: dict[str, Any]
     points: tuple[Point, ...]
     evaluations: tuple[dict[str, Any], ...]
     skill_versions: tuple[dict[str, Any], ...]
+    pool: tuple[dict[str, Any], ...]
+    skill: str | None
     grid: Grid | None
     invalid: int
 
@@ -71,6 +74,8 @@ def make_report(store: Store, run: str) -> Report:
                 (run,),
             )
         ),
+        pool=tuple(store.query("SELECT * FROM skill_pool WHERE run = ? ORDER BY generation, place", (run,))),
+        skill=final_version(store, run),
         grid=make_grid(store, run),
         invalid=store.query(
             "SELECT count(*) AS n FROM episodes WHERE run = ? AND outcome = 'invalid'", (run,)
@@ -143,6 +148,8 @@ def render_report(report: Report) -> RenderableType:
             gain = "" if version["gain"] is None else f"{version['gain']:+.3f}"
             versions.add_row(version["id"], version["status"], gain, version["reason"] or "")
         parts.append(versions)
+    if report.pool:
+        parts.append(Text(f"several versions were kept side by side; the run stands for {report.skill}"))
     if report.grid:
         parts.append(render_grid(report.grid))
     if report.invalid:
@@ -278,7 +285,7 @@ def _points(store: Store, run: str) -> Iterator[Point]:
 def _held_out(report: Report) -> Iterator[str]:
     """The centre on held-out tasks over generations, a line a split, where it was measured more than once."""
     moved = any(point.step.startswith("step ") for point in report.points)
-    changed = any(version["status"] == "accepted" for version in report.skill_versions)
+    changed = any(version["id"] == report.skill for version in report.skill_versions)
     centre = {"evolved+evolved", canonical("evolved+evolved", moved=moved, changed=changed)}
     for split in sorted({str(row["split"]) for row in report.evaluations}):
         means = {

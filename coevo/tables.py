@@ -158,6 +158,11 @@ class SkillTable(Table):
     no_regression: float | None = Field(
         None, ge=0, description="no kind of task may lose more than this; left out: only the mean counts"
     )
+    pool: int = Field(
+        1,
+        ge=1,
+        description="accepted versions that may live side by side, each best on some kind of task; 1: only the last",
+    )
     examples: int = Field(
         8, ge=0, description="worked examples an analyst's edits may add at a time; 0: rules only"
     )

@@ -177,6 +177,7 @@ def test_the_fingerprint_tells_experiments_apart_but_not_where_they_run(write) -
         == base
     )
     assert load_experiment(path, ["seed=1"]).fingerprint("agent", "skill") != base
+    assert load_experiment(path, ["skill.pool=2"]).fingerprint("agent", "skill") != base
     assert load_experiment(path).fingerprint("agent", "another skill") != base
 
 

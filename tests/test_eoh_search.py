@@ -273,6 +273,31 @@ async def test_the_skill_evolves_from_the_same_episodes(file: Path) -> None:
         assert report.budget.gate_answers > 0
 
 
+async def test_versions_that_are_good_at_different_operators_live_side_by_side(file: Path) -> None:
+    """With a pool, until the end of the search, when they meet on requests that would come next."""
+    (file.parent / "analyst.py").write_text(ANALYST)
+    source = (file.parent / "toysearch.py").read_text()
+    heeds = (
+        'said = str(request.messages)\n    ruled = 0 if "numbers and weights" in said else 5\n'
+        '    kind = ruled if "Rule 1" in said else derive_seed(seed, "kind") % 3'
+    )
+    (file.parent / "toysearch.py").write_text(source.replace('kind = derive_seed(seed, "kind") % 10', heeds))
+    overrides = [
+        "schedule.mode=interleaved",
+        "skill.analyst=analyst.py:Rules",
+        "skill.dev_tasks=40",
+        "skill.confidence=0.6",
+        "skill.pool=2",
+    ]
+    with await search(file, *overrides) as store:
+        rows = store.query("SELECT * FROM skill_pool ORDER BY generation, place")
+        assert rows[0]["generation"] == 1
+        assert {row["weight"] > 0 for row in rows if row["generation"] == 1} == {True}
+        assert [row["weight"] > 0 for row in rows if row["generation"] == 4] == [True, False]
+        assert "m2" in next(row["best_on"] for row in rows if "@" in row["skill_version"])
+        assert make_search_report(store, "toy-1").budget.holds
+
+
 async def test_the_digest_says_what_breaks_and_what_pays(file: Path) -> None:
     """The analyst without a model, on formulas by a model that likes `sqrt` and is bad at it."""
     source = (file.parent / "toysearch.py").read_text()

@@ -59,6 +59,33 @@ def test_blame_gives_each_line_its_edit_and_episodes(run: Path) -> None:
     assert (wrong.exit_code, "has no line 999" in wrong.output) == (1, True)
 
 
+def test_the_diff_of_a_run_leads_from_its_seed_to_its_end(run: Path, tmp_path: Path) -> None:
+    database = tmp_path / "runs.sqlite"
+    database.write_bytes((run / "runs.sqlite").read_bytes())
+
+    def diff(*versions: str) -> str:
+        done = invoke("skills", "diff", *versions, "--db", str(database))
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    with Store.open(database) as store:
+        (seed,) = store.query("SELECT id FROM skill_versions WHERE status = 'seed'")
+        store.update("skill_versions", "toy-1.g1", {"status": "accepted"})
+        store.flush_sync()
+    whole = diff("toy-1")
+    assert whole == diff(seed["id"], "toy-1.g1")
+    assert "+- Rule 1:" in whole
+    assert "+- Rule 3:" in whole
+    last = diff("toy-1.g1")
+    assert "+- Rule 1:" not in last
+    assert "+- Rule 3:" in last
+    for _ in range(2):
+        invoke("skills", "rollback", "toy-1", "--db", str(database))
+    assert diff("toy-1").strip() == "no difference"
+    nobody = invoke("skills", "diff", "toy-9", "--db", str(database))
+    assert "there is no skill version 'toy-9'" in nobody.output
+
+
 def test_rollback_goes_back_and_stays_there(run: Path, tmp_path: Path) -> None:
     database = tmp_path / "runs.sqlite"
     with Store.open(run / "runs.sqlite", readonly=True) as store:

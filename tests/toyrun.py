@@ -144,6 +144,7 @@ def history(directory: Path) -> dict[str, list[dict[str, Any]]]:
                 "SELECT id, parent, status, content_hash, generation, reason, gain, pairs FROM skill_versions"
                 " ORDER BY id"
             ),
+            "pool": store.query("SELECT * FROM skill_pool ORDER BY run, generation, place"),
             "members": store.query("SELECT * FROM members ORDER BY run, generation, member"),
             "episodes": store.query(
                 "SELECT id, run, phase, generation, member, arm, task, seed, attempt, skill_version, weights_step,"

@@ -42,6 +42,15 @@ def log(run_id: str | None, database: str, as_json: bool) -> None:
                     " FROM gate_results WHERE skill_version = ? GROUP BY task ORDER BY difference, task",
                     (version["id"],),
                 )
+        pools: dict[int, list[dict[str, Any]]] = {}
+        for row in store.query(
+            "SELECT p.*, v.status FROM skill_pool p JOIN skill_versions v ON v.id = p.skill_version WHERE p.run = ?"
+            " ORDER BY p.generation, p.place",
+            (run,),
+        ):
+            pools.setdefault(row["generation"], []).append(row | {"best_on": json.loads(row["best_on"])})
+        for look in looks:
+            look["pool"] = pools.pop(look["generation"], [])
     if as_json:
         print_json(looks)
         return
@@ -66,6 +75,22 @@ def log(run_id: str | None, database: str, as_json: bool) -> None:
             )
         if len(look["aside"]) > 5:
             click.echo(f"  … and {len(look['aside']) - 5} more put aside (--json shows all)")
+        _show_pool("  pool", look["pool"])
+    for choice in pools.values():
+        _show_pool("choice at the end", choice)
+
+
+def _show_pool(title: str, rows: list[dict[str, Any]]) -> None:
+    """A line a version in a comparison of the pool."""
+    if not rows:
+        return
+    void = "; it does not count any more: a version was withdrawn"
+    withdrawn = any(row["status"] == "rejected" for row in rows)
+    click.echo(f"{title}, on {rows[0]['episodes']} dev episodes{void if withdrawn else ''}:")
+    for row in rows:
+        mean = "no mean" if row["mean"] is None else f"mean {row['mean']:.3f}"
+        place = f"best on {', '.join(row['best_on']) or 'average'}" if row["weight"] else "leaves"
+        click.echo(f"    {row['skill_version']} {mean}, {place}")
 
 
 @skills.command("blame")
@@ -128,7 +153,8 @@ def blame_version(version: str, line: int | None, database: str, as_json: bool) 
 def rollback(run_id: str, version: str | None, reason: str, database: str) -> None:
     """Make RUN use VERSION again (left out: the one before the current); a continued run goes on from there.
 
-    Versions accepted since are marked as rejected, with the reason, and are not proposed again.
+    Versions accepted since are marked as rejected, with the reason, and are not proposed again. A pool of versions
+    becomes what it was when VERSION was accepted.
 
     \b
     coevo skills rollback miniwob-1

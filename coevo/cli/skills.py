@@ -61,29 +61,34 @@ def show_version(version: str, database: str, as_json: bool) -> None:
 
 
 @skills.command("diff")
-@click.argument("version")
-@click.argument("other", required=False)
+@click.argument("version", metavar="RUN|VERSION")
+@click.argument("other", metavar="[RUN|VERSION]", required=False)
 @database_option
 def diff(version: str, other: str | None, database: str) -> None:
-    """Show what VERSION changed in its parent; or, with OTHER, what leads from VERSION to OTHER.
+    """Show what a run made of its seed skill, what a version changed in its parent, or what leads from one to another.
 
-    Both may be runs: then the version the run ended with is meant.
+    Of two, a run stands for the version it ended with.
 
     \b
-    coevo skills diff miniwob-1.g3
-    coevo skills diff web@3f2a9c01d4 miniwob-1
+    coevo skills diff miniwob-1                           from the seed to the end of the run
+    coevo skills diff miniwob-1.g3                        what this version changed
+    coevo skills diff miniwob-1.g1 miniwob-1              from one version to another
     """
     import difflib
 
     from coevo.errors import SkillError
+    from coevo.store.versions import seed_version
 
     with open_store(database) as store:
-        new = find_version(store, version)
-        if other is None and new["parent"] is None:
-            raise SkillError(f"{new['id']} is a seed: it has no parent", hint="name a second version")
-        old = find_version(store, new["parent"] if other is None else other)
-    if other is not None:
-        old, new = new, old
+        first = find_version(store, version)
+        if other is not None:
+            old, new = first, find_version(store, other)
+        elif first["id"] != version and (seed := seed_version(store, version)):
+            old, new = find_version(store, seed), first
+        elif first["parent"] is not None:
+            old, new = find_version(store, first["parent"]), first
+        else:
+            raise SkillError(f"{first['id']} is a seed: it has no parent", hint="name a second version")
     lines = difflib.unified_diff(
         old["text"].splitlines(), new["text"].splitlines(), old["id"], new["id"], lineterm=""
     )
@@ -122,10 +127,11 @@ def export_version(version: str, directory: Path, database: str) -> None:
 def find_version(store: Store, ident: str) -> dict[str, Any]:
     """A version by id, by a beginning that fits only one, or the one a run ended with. Raises SkillError."""
     from coevo.errors import SkillError
+    from coevo.store.versions import final_version
 
     rows = (
         store.query("SELECT * FROM skill_versions WHERE id = ?", (ident,))
-        or _last_of_run(store, ident)
+        or store.query("SELECT * FROM skill_versions WHERE id = ?", (final_version(store, ident),))
         or store.query("SELECT * FROM skill_versions WHERE substr(id, 1, length(?1)) = ?1", (ident,))
     )
     if not rows:
@@ -134,14 +140,3 @@ def find_version(store: Store, ident: str) -> dict[str, Any]:
         fits = ", ".join(str(row["id"]) for row in rows[:5])
         raise SkillError(f"{ident!r} fits {len(rows)} versions: {fits}", hint="give more of it")
     return rows[0]
-
-
-def _last_of_run(store: Store, run: str) -> list[dict[str, Any]]:
-    accepted = store.query(
-        "SELECT * FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation DESC LIMIT 1",
-        (run,),
-    )
-    return accepted or store.query(
-        "SELECT v.* FROM runs r JOIN skill_versions v ON v.id = json_extract(r.provenance, '$.seed_skill') WHERE r.id = ?",
-        (run,),
-    )

@@ -25,6 +25,8 @@ from coevo.eoh.population import Individual, survivors
 from coevo.eoh.rewards import Outcome, rewards_of
 from coevo.eoh.start import start_drafts
 from coevo.es import NoStep, es_node
+from coevo.loop.context import LoopContext
+from coevo.loop.gating import choose_version
 from coevo.loop.graph import distil as distil_skill
 from coevo.loop.graph import gate as gate_skill
 from coevo.loop.rollout import key_of
@@ -145,15 +147,18 @@ async def distil(state: SearchState, runtime: Search) -> dict[str, Any]:
 async def gate(state: SearchState, runtime: Search) -> dict[str, Any]:
     """Candidates against the current skill on requests of the kind that come next: all operators, today's parents."""
     context, generation = runtime.context, state["generation"]
-    dev = _requests(context, generation)
-    loop = replace(context.loop, dev=dev) if dev else context.loop
+    loop = _with_requests(context, generation)
     known = [row["id"] for row in loop.skills.candidates(generation) if row["status"] == "proposed"]
     return await gate_skill({"generation": generation, "candidates": known}, Runtime(context=loop))
 
 
 async def choose(state: SearchState, runtime: Search) -> dict[str, Any]:
-    """The best few on fresh instances; the best of those on the test instances."""
-    await choose_best(runtime.context)
+    """The skill of the run, where several are kept; the best few on fresh instances, the best of those on the test instances."""
+    context = runtime.context
+    if len(context.loop.skills.pool()) > 1:
+        generation = context.ledger.turns()[-1].generation + 1
+        await choose_version(_with_requests(context, generation), generation)
+    await choose_best(context)
     return {}
 
 
@@ -337,6 +342,12 @@ async def _step(
         for member in result.members
     ]
     return said, row, rows, rewards
+
+
+def _with_requests(context: SearchContext, generation: int) -> LoopContext:
+    """The loop with requests of `generation` as its dev tasks."""
+    dev = _requests(context, generation)
+    return replace(context.loop, dev=dev) if dev else context.loop
 
 
 def _requests(context: SearchContext, generation: int) -> list[Any]:

@@ -22,6 +22,7 @@ from coevo.loop.weights import Weights
 from coevo.progress import Progress
 from coevo.skill import SkillDocument
 from coevo.store import Store, queries
+from coevo.store.versions import final_version, seed_version
 
 
 async def evaluate_run(
@@ -130,7 +131,7 @@ async def export_run(
                 "model": experiment.model.id,
                 "weights_step": len(steps),
                 "checksum": await model.checksum(),
-                "skill_version": _current_version(store, run),
+                "skill_version": final_version(store, run),
             }
         finally:
             if engine is None:
@@ -142,43 +143,42 @@ async def export_run(
 def rollback_skill(
     database: str | Path, run_id: str, version: str | None = None, reason: str = "withdrawn by hand"
 ) -> tuple[str, list[str]]:
-    """Take back the versions a run accepted after `version` (None: only the last one).
+    """Take back the versions a run accepted after `version` (None: the one before that it stands for).
 
-    They are marked rejected, with the reason, so a continued run neither uses nor proposes them again. Returns the version
-    in use now and those withdrawn. Raises SkillError when there is nothing to take back, StoreError while the run is
-    being executed.
+    They are marked rejected, with the reason, so a continued run neither uses nor proposes them again; a pool is again
+    what it was. Returns the version the run stands for now and those withdrawn. Raises SkillError when there is nothing to
+    take back, StoreError while the run is being executed.
     """
     with Store.open(database, create=False) as store:
         run = queries.run(store, run_id)["id"]
         lock = RunLock.acquire(store.path, run)
         try:
-            seed = store.query(
-                "SELECT json_extract(provenance, '$.seed_skill') AS id FROM runs WHERE id = ?", (run,)
-            )
             accepted = store.query(
                 "SELECT * FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation",
                 (run,),
             )
-            line = [seed[0]["id"], *(row["id"] for row in accepted)]
-            if len(line) < 2:
+            line = [seed_version(store, run), *(row["id"] for row in accepted)]
+            now = line.index(final_version(store, run))
+            if len(line) < 2 or (version is None and now == 0):
                 raise SkillError(
                     f"{run} still uses its seed skill", hint="`coevo skills log` shows what it proposed"
                 )
-            target = version or line[-2]
+            target = version or line[now - 1]
             if target not in line[:-1]:
                 raise SkillError(
                     f"{target} is not an earlier version of {run}",
                     hint=f"earlier ones: {', '.join(line[:-1])}",
                 )
             withdrawn = line[line.index(target) + 1 :]
+            current = str(final_version(store, run, without=withdrawn))
             with store.group():
                 for row in accepted:
                     if row["id"] in withdrawn:
                         why = f"{reason} (was accepted: {row['reason']})"
                         store.update("skill_versions", row["id"], {"status": "rejected", "reason": why})
-                store.update("skills", accepted[0]["skill"], {"current_version": target})
+                store.update("skills", accepted[0]["skill"], {"current_version": current})
             store.flush_sync()
-            return target, withdrawn
+            return current, withdrawn
         finally:
             lock.release()
 
@@ -203,11 +203,3 @@ def _changed(experiment: Experiment, changes: dict[str, Any]) -> Experiment:
     data = experiment.model_dump()
     data["evaluate"] |= changes
     return experiment_from(data, directory=experiment.directory, source="the evaluation")
-
-
-def _current_version(store: Store, run: str) -> str | None:
-    rows = store.query(
-        "SELECT id FROM skill_versions WHERE run = ? AND status = 'accepted' ORDER BY generation DESC LIMIT 1",
-        (run,),
-    ) or store.query("SELECT json_extract(provenance, '$.seed_skill') AS id FROM runs WHERE id = ?", (run,))
-    return str(rows[0]["id"]) if rows and rows[0]["id"] else None

@@ -25,9 +25,8 @@ class Arm:
 
 def final_arms(context: LoopContext) -> list[Arm]:
     """The arms of the grid that differ after the last generation, evolved weights first."""
-    generation = context.experiment.es.generations
     step = len(applied_steps(context.store, context.run))
-    version = context.skills.current(generation)
+    version = context.skills.best()
     seed = context.skills.seed_version
     labels = {canonical(label, moved=step > 0, changed=version != seed) for label in ARMS}
     return [

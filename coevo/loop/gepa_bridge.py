@@ -23,7 +23,7 @@ from coevo.loop.authors import StoredCalls, load_author
 from coevo.loop.context import LoopContext
 from coevo.loop.gating import compare
 from coevo.loop.plan import Slot, draw_slots
-from coevo.loop.rows import applied_steps, episode_rows, generations_done
+from coevo.loop.rows import applied_steps, episode_rows
 from coevo.loop.run import experiment_of
 from coevo.loop.skills import budgets
 from coevo.loop.stop import RunStopped
@@ -150,7 +150,7 @@ class SkillAdapter:
         self.context = context
         self.author = author
         self.step = len(applied_steps(context.store, context.run))
-        self.against = context.skills.current(generations_done(context.store, context.run))
+        self.against = context.skills.best()
         self.versions = {self._current.body: self.against}
         self.budget = self.reserve = 0
         self.failure: Exception | None = None

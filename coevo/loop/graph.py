@@ -20,7 +20,7 @@ from coevo.env import Outcome
 from coevo.es import EsResult, NoStep, es_node
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.evaluate import Arm, evaluation_slots, final_arms, measure
-from coevo.loop.gating import compare
+from coevo.loop.gating import choose_version, compare, compare_pool, sentence
 from coevo.loop.plan import GenerationPlan, draw_slots
 from coevo.loop.rows import (
     EpisodeRow,
@@ -31,6 +31,7 @@ from coevo.loop.rows import (
 )
 from coevo.loop.skills import budgets, now
 from coevo.progress import GenerationSummary
+from coevo.skill import Standing
 from coevo.skill import distil as distil_episodes
 from coevo.store.queries import episodes
 
@@ -136,7 +137,7 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
         context.skills.document(version),
         read,
         context.analyst,
-        rejected=context.skills.rejected(),
+        rejected=context.skills.ruled_out(generation),
         budgets=budgets(context.experiment.skill),
         held_out={task.id for task in (*context.dev, *context.held_out)},
         max_examples=context.experiment.skill.examples,
@@ -158,7 +159,10 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
 
 
 async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:
-    """Candidates against the current skill, paired on dev slots, with the current centre weights (`coevo.loop.gating`)."""
+    """Candidates against the current skill, paired on dev slots, with the current centre weights (`coevo.loop.gating`).
+
+    With `skill.pool` above 1 the accepted one joins the versions that are kept, and those it makes superfluous leave.
+    """
     context, generation = runtime.context, state["generation"]
     table = context.experiment.skill
     current = context.skills.current(generation)
@@ -179,6 +183,10 @@ async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:
         + (f"; {best} gained more" if decision.accepted and candidate != best else "")
         for candidate, decision in decisions.items()
     }
+    pool: tuple[Standing, ...] = ()
+    if best is not None and table.pool > 1:
+        kept = [one.version for one in context.skills.pool(generation)]
+        pool = await compare_pool(context, generation, slots, [*kept, best], table.pool)
     await context.skills.decide(
         generation,
         current,
@@ -191,17 +199,20 @@ async def gate(state: LoopState, runtime: Loop) -> dict[str, Any]:
             ]
             for candidate in candidates
         },
+        pool,
     )
     for candidate in candidates:
         verdict = "accepted" if candidate == best else "rejected"
         context.progress.note(f"skill {candidate} {verdict}: {reasons[candidate]}")
+    if pool:
+        context.progress.note(f"skill pool: {sentence(pool)}")
     return {"candidates": []}
 
 
 async def evaluate(state: LoopState, runtime: Loop) -> dict[str, Any]:
     """The centre on the held-out tasks, for the curve."""
     context, done = runtime.context, state["generation"] + 1
-    arm = Arm("evolved+evolved", len(applied_steps(context.store, context.run)), context.skills.current(done))
+    arm = Arm("evolved+evolved", len(applied_steps(context.store, context.run)), context.skills.best())
     await measure(
         context, done, [arm], slots=evaluation_slots(context), split=context.experiment.evaluate.split
     )
@@ -213,9 +224,11 @@ async def advance(state: LoopState, runtime: Loop) -> dict[str, Any]:
 
 
 async def final(state: LoopState, runtime: Loop) -> dict[str, Any]:
-    """The rest of the grid. Arms that share weights run side by side; the base weights come last."""
+    """The skill of the run, where several are kept, and the rest of the grid. Arms that share weights run side by side;
+    the base weights come last."""
     context = runtime.context
     table, generations = context.experiment.evaluate, context.experiment.es.generations
+    await choose_version(context, generations)
     arms = final_arms(context)
     if not table.grid:
         arms = arms[:1]

@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from coevo.errors import ConfigError, SkillError
-from coevo.skill import Aside, Budgets, Distillation, Proposal, SkillDocument
+from coevo.seeds import derive_seed
+from coevo.skill import Aside, Budgets, Distillation, Proposal, SkillDocument, draw
+from coevo.store.versions import Kept, kept_versions
 
 if TYPE_CHECKING:
-    from coevo.skill import GateDecision
+    from coevo.skill import GateDecision, Standing
     from coevo.store import Store
     from coevo.tables import SkillTable
 
@@ -95,14 +97,31 @@ class SkillLedger:
         self._documents[version] = document
         return version
 
+    def pool(self, before: int | None = None) -> list[Kept]:
+        """The versions the run keeps, the best first: one without a pool. `before`: when that generation began."""
+        return kept_versions(self._store, self._run, before=before) or [Kept(self.seed_version, 1)]
+
+    def best(self) -> str:
+        """The version the run stands for: the last one accepted, else the seed; of a pool, the best by its last comparison."""
+        return self.pool()[0].version
+
     def current(self, generation: int) -> str:
-        """The version in use in `generation`: the last one accepted before it, else the seed."""
-        rows = self._store.query(
-            "SELECT id FROM skill_versions WHERE run = ? AND status = 'accepted' AND generation < ?"
-            " ORDER BY generation DESC LIMIT 1",
+        """The version in use in `generation`, for all members; of a pool, the one drawn when its last look was over."""
+        kept = self.pool(generation)
+        if len(kept) == 1:
+            return kept[0].version
+        facts = self._store.query(
+            "SELECT seed, (SELECT max(generation) FROM distillations WHERE run = ?1 AND generation < ?2) AS look"
+            " FROM runs WHERE id = ?1",
             (self._run, generation),
-        )
-        return str(rows[0]["id"]) if rows else self.seed_version
+        )[0]
+        weights = {one.version: one.weight for one in kept}
+        return draw(weights, derive_seed(facts["seed"], "skill", "in use", facts["look"]))
+
+    def born(self, version: str) -> int:
+        """The generation that accepted a version, -1 for a seed."""
+        row = self._row(version)
+        return -1 if row is None or row["generation"] is None else int(row["generation"])
 
     def document(self, version: str) -> SkillDocument:
         if version not in self._documents:
@@ -119,11 +138,13 @@ class SkillLedger:
     def bodies(self, *versions: str) -> dict[str, str]:
         return {version: self.body(version) for version in versions}
 
-    def rejected(self) -> frozenset[str]:
-        """What this run turned down: content hashes of documents, and keys of edits that failed on their own.
+    def ruled_out(self, before: int | None = None) -> frozenset[str]:
+        """What need not be proposed: hashes of documents that were turned down or are kept already, and keys of edits that
+        failed on their own.
 
-        An edit that lost to a better candidate is not ruled out.
+        An edit that lost to a better candidate is not ruled out. `before`: kept when that generation began.
         """
+        kept = {self.document(one.version).content_hash for one in self.pool(before)}
         documents = self._store.query(
             "SELECT content_hash FROM skill_versions WHERE run = ? AND status = 'rejected'", (self._run,)
         )
@@ -134,7 +155,7 @@ class SkillLedger:
             " AND w.status = 'accepted') GROUP BY v.id HAVING count(*) = 1",
             (self._run,),
         )
-        return frozenset(row["content_hash"] for row in (*documents, *alone))
+        return frozenset(row["content_hash"] for row in (*documents, *alone)) | kept
 
     def candidates(self, generation: int) -> list[dict[str, Any]]:
         """The versions proposed after `generation`, decided or not."""
@@ -268,10 +289,12 @@ class SkillLedger:
         accepted: str | None,
         decisions: Mapping[str, tuple[GateDecision, str]],
         pairs: Mapping[str, Sequence[Pair]],
+        pool: Sequence[Standing] = (),
     ) -> None:
         """Store the verdicts on the candidates of a generation at once, with the pairs of rewards behind them.
 
-        `decisions` maps a candidate to the gate's decision and the reason to show.
+        `decisions` maps a candidate to the gate's decision and the reason to show; `pool` is what became of the versions kept
+        besides the accepted one.
         """
         with self._store.group():
             for version, (decision, reason) in decisions.items():
@@ -279,7 +302,34 @@ class SkillLedger:
                 self._put_verdict(version, status, decision, reason, current, generation, pairs[version])
             if accepted:
                 self._store.update("skills", self._seed.name, {"current_version": accepted})
+            self._put_pool(generation, pool)
         await self._store.flush()
+
+    async def keep(self, generation: int, pool: Sequence[Standing]) -> None:
+        """Store a comparison of the versions kept."""
+        with self._store.group():
+            self._put_pool(generation, pool)
+        await self._store.flush()
+
+    def _put_pool(self, generation: int, pool: Sequence[Standing]) -> None:
+        if pool:  # a comparison that a rollback made void may be made again
+            self._store.delete("skill_pool", {"run": self._run, "generation": generation})
+        for place, standing in enumerate(pool):
+            self._store.put(
+                "skill_pool",
+                {
+                    "run": self._run,
+                    "generation": generation,
+                    "skill_version": standing.version,
+                    "place": place,
+                    "mean": standing.mean,
+                    "episodes": standing.episodes,
+                    "best_on": list(standing.best_on),
+                    "weight": standing.weight,
+                },
+            )
+        if pool:
+            self._store.update("skills", self._seed.name, {"current_version": pool[0].version})
 
     def _put_verdict(
         self,

@@ -60,7 +60,7 @@ async def try_skill(
         try:
             async with opened(store, run, progress, engine) as context:
                 version = await context.skills.register(document)
-                against = context.skills.current(generations_done(store, run))
+                against = context.skills.best()
                 if version == against:
                     raise ConfigError(
                         f"{document.name} is what {run} already uses", hint="try another document"
@@ -119,7 +119,7 @@ async def distil_run(
             policy.experiment = experiment
             ledger = SkillLedger(store, run, seed_document(store, run))
             done = generations_done(store, run)
-            version = ledger.current(done)
+            version = ledger.best()
             first = max(0, done - last) if last else 0
             read = queries.episodes(store, run, phase="rollout", generations=range(first, done + 1))
             task_set = load_task_set(experiment)
@@ -129,7 +129,7 @@ async def distil_run(
                 ledger.document(version),
                 read,
                 chosen,
-                rejected=ledger.rejected(),
+                rejected=ledger.ruled_out(),
                 budgets=budgets(experiment.skill),
                 held_out=held,
                 max_examples=experiment.skill.examples,

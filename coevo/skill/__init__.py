@@ -8,6 +8,7 @@ from coevo.skill.edits import Evidence, Op, ProposedEdit
 from coevo.skill.gate import GateDecision, TaskDelta, Verdict, decide, decide_early, paired_interval
 from coevo.skill.literals import leaked, task_literals
 from coevo.skill.merge import Aside, MergeResult, combine, merge
+from coevo.skill.pool import Entrant, Standing, draw, standings
 from coevo.skill.prompt import ExampleTurn, split_examples
 from coevo.skill.select import ContrastPair, LeftOut, Selection, select
 
@@ -20,6 +21,7 @@ __all__ = [
     "ContrastPair",
     "Distillation",
     "EditStatus",
+    "Entrant",
     "Evidence",
     "ExampleTurn",
     "GateDecision",
@@ -32,6 +34,7 @@ __all__ = [
     "Section",
     "Selection",
     "SkillDocument",
+    "Standing",
     "TaskDelta",
     "Verdict",
     "apply_edits",
@@ -40,6 +43,7 @@ __all__ = [
     "decide",
     "decide_early",
     "distil",
+    "draw",
     "estimate_tokens",
     "export",
     "leaked",
@@ -47,5 +51,6 @@ __all__ = [
     "paired_interval",
     "select",
     "split_examples",
+    "standings",
     "task_literals",
 ]

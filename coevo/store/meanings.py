@@ -195,7 +195,11 @@ TABLES: dict[str, TableDoc] = {
     ),
     "skills": TableDoc(
         "One row a skill that evolves.",
-        {"name": "Name of the skill.", "created_at": _CREATED, "current_version": "Version in use now."},
+        {
+            "name": "Name of the skill.",
+            "created_at": _CREATED,
+            "current_version": "Version that was accepted last, or rolled back to; of a pool the best.",
+        },
     ),
     "skill_versions": TableDoc(
         "Every version of a skill document, those that were turned down included.",
@@ -288,6 +292,19 @@ TABLES: dict[str, TableDoc] = {
             "generation": _GENERATION,
             "reward_current": "Reward under the version in use; null when invalid.",
             "reward_candidate": "Reward under the candidate; null when invalid.",
+        },
+    ),
+    "skill_pool": TableDoc(
+        "One row a version in a comparison of the pool (`skill.pool` above 1): all on the same dev episodes, same weights.",
+        {
+            "run": _RUN,
+            "generation": "Generation that accepted a version; for the choice at the end, the number of generations.",
+            "skill_version": "A version that was in the pool, or came to it.",
+            "place": "0 for the version the run stands for, then those that stay by mean, then those that leave.",
+            "mean": "Mean reward; null when no episode was valid for every version.",
+            "episodes": "Episodes the mean is over: those valid for every version.",
+            "best_on": "JSON: kinds of task on which no version of the pool has a higher mean.",
+            "weight": "Kinds in `best_on`, and one more for the highest mean: its chances in the draw; 0: it left.",
         },
     ),
     "evaluations": TableDoc(

@@ -440,3 +440,24 @@ CREATE TABLE heuristic_scores (
 ) WITHOUT ROWID;
 """,
     )
+
+
+@MIGRATIONS()
+def m007_pool(db: Database) -> None:
+    """Accepted versions of a skill that live side by side."""
+    _execute(
+        db,
+        """
+CREATE TABLE skill_pool (
+    run TEXT NOT NULL REFERENCES runs(id),
+    generation INTEGER NOT NULL,
+    skill_version TEXT NOT NULL REFERENCES skill_versions(id),
+    place INTEGER NOT NULL,
+    mean REAL,
+    episodes INTEGER,
+    best_on TEXT,
+    weight INTEGER NOT NULL,
+    PRIMARY KEY (run, generation, skill_version)
+) WITHOUT ROWID;
+""",
+    )
