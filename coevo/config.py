@@ -191,6 +191,8 @@ class Experiment(Table):
             data["sampling"]["grammar"] = grammar
         else:
             del data["sampling"]["grammar"]  # older runs have none in theirs
+        if data["skill"]["author"]["grammar"]:
+            del data["skill"]["author"]["grammar"]
         if data["search"] is None:
             del data["search"]  # older runs have none in theirs
         else:

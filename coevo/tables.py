@@ -127,6 +127,10 @@ class AuthorTable(Table):
     )
     temperature: float = Field(0.0, ge=0, description="of its answers")
     max_tokens: int = Field(1024, ge=16, description="tokens of one answer")
+    grammar: bool = Field(
+        True,
+        description="`policy` only: decoding is held to the format of the answer, so that each can be read",
+    )
     transcript_tokens: int = Field(
         4000, ge=200, description="tokens of one transcript (about four characters each)"
     )

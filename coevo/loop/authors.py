@@ -70,6 +70,7 @@ def load_author(table: AuthorTable) -> MakeAuthor:
         name=f"{table.model} T={table.temperature:g} n={table.max_tokens}",
         log=log,
         limits=_limits(table),
+        follows_grammar=make is None and table.grammar,
     )
 
 

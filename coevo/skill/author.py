@@ -96,7 +96,11 @@ class Answer(Generic[T]):
 
 
 class Author:
-    """A chat model with a purse. `make(seed)` gives the model for one call, so that a policy samples reproducibly."""
+    """A chat model with a purse. `make(seed)` gives the model for one call, so that a policy samples reproducibly.
+
+    `follows_grammar`: the model takes `grammar` as an option of a call (a `PolicyChatModel` does) and is held to the format
+    of the reply.
+    """
 
     def __init__(
         self,
@@ -105,11 +109,13 @@ class Author:
         name: str,
         log: CallLog | None = None,
         limits: Limits | None = None,
+        follows_grammar: bool = False,
     ) -> None:
         self.name = name
         self.limits = limits or Limits()
         self.spent_calls = self.spent_tokens = self.from_log = 0
         self._make = make
+        self._follows_grammar = follows_grammar
         self._log = log or MemoryLog()
         self._free = asyncio.Semaphore(self.limits.concurrency)
         self._under_way: dict[str, asyncio.Task[AuthorCall]] = {}
@@ -118,8 +124,10 @@ class Author:
         """Fill the purse again: the limits are those of one distillation."""
         self.spent_calls = self.spent_tokens = self.from_log = 0
 
-    async def ask(self, purpose: str, system: str, user: str, read: Callable[[str], T]) -> Answer[T]:
-        """Ask once, or again with the reason while `read` raises `ReplyError`."""
+    async def ask(
+        self, purpose: str, system: str, user: str, read: Callable[[str], T], *, grammar: str = ""
+    ) -> Answer[T]:
+        """Ask once, or again with the reason while `read` raises `ReplyError`. `grammar`: of what `read` takes."""
         messages: list[Message] = [
             {"role": "system", "content": system},
             {"role": "user", "content": user},
@@ -127,7 +135,7 @@ class Author:
         keys: list[str] = []
         problem = ""
         for _ in range(self.limits.corrections + 1):
-            call = await self._call(purpose, messages)
+            call = await self._call(purpose, messages, grammar if self._follows_grammar else "")
             if call.error:
                 return Answer(None, tuple(keys), call.error)
             keys.append(call.key)
@@ -145,20 +153,21 @@ class Author:
                 ]
         return Answer(None, tuple(keys), f"no usable reply: {problem}")
 
-    async def _call(self, purpose: str, messages: Sequence[Message]) -> AuthorCall:
+    async def _call(self, purpose: str, messages: Sequence[Message], grammar: str) -> AuthorCall:
+        asked = [self.name, list(messages), *([grammar] if grammar else [])]
         key = hashlib.blake2b(
-            json.dumps([self.name, list(messages)], sort_keys=True).encode(errors="replace"), digest_size=16
+            json.dumps(asked, sort_keys=True).encode(errors="replace"), digest_size=16
         ).hexdigest()
         known = self._log.find(key)
         if known is not None:
             self.from_log += 1
             return known
         if key not in self._under_way:  # two transcripts that say the same are one question
-            self._under_way[key] = asyncio.create_task(self._pay(key, purpose, tuple(messages)))
+            self._under_way[key] = asyncio.create_task(self._pay(key, purpose, tuple(messages), grammar))
             self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key, None))
         return await self._under_way[key]
 
-    async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...]) -> AuthorCall:
+    async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...], grammar: str) -> AuthorCall:
         async with self._free:
             call = AuthorCall(key, purpose, self.name, messages)
             for attempt in range(self.limits.attempts):
@@ -166,13 +175,13 @@ class Author:
                     return _failed(call, broke)
                 if attempt:
                     await asyncio.sleep(self.limits.backoff_s * 2 ** (attempt - 1))
-                call = await self._try(call)
+                call = await self._try(call, grammar)
                 await self._log.add(call)
                 if not call.error:
                     break
             return call
 
-    async def _try(self, call: AuthorCall) -> AuthorCall:
+    async def _try(self, call: AuthorCall, grammar: str) -> AuthorCall:
         from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
         kinds: dict[str, type[BaseMessage]] = {
@@ -185,7 +194,8 @@ class Author:
         try:
             async with asyncio.timeout(self.limits.timeout_s):
                 model = self._make(derive_seed("author", call.key))
-                answer = await model.ainvoke([kinds[m["role"]](m["content"]) for m in call.messages])
+                messages = [kinds[m["role"]](m["content"]) for m in call.messages]
+                answer = await model.ainvoke(messages, **({"grammar": grammar} if grammar else {}))
         except TimeoutError:
             return _failed(call, f"no answer within {self.limits.timeout_s:g} s", time.monotonic() - started)
         except Exception as error:  # whatever a provider raises, the distillation goes on without this call
