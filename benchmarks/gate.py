@@ -83,7 +83,9 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     defaults = SkillTable()
     parser.add_argument("--dev-tasks", type=int, default=defaults.dev_tasks)
     parser.add_argument("--confidence", type=float, default=defaults.confidence)
@@ -101,8 +103,12 @@ def main() -> None:
     if options.json:
         print(json.dumps(rows, indent=2))
         return
-    print(f"dev_tasks = {options.dev_tasks}, confidence = {options.confidence:g}, {options.trials} looks a row")
-    print(f"{'pairs are':12} {'candidates':>10} {'true effect':>12} {'accepted':>9} {'twenty':>7} {'pairs':>6}")
+    print(
+        f"dev_tasks = {options.dev_tasks}, confidence = {options.confidence:g}, {options.trials} looks a row"
+    )
+    print(
+        f"{'pairs are':12} {'candidates':>10} {'true effect':>12} {'accepted':>9} {'twenty':>7} {'pairs':>6}"
+    )
     for row in rows:
         print(
             f"{row['kind']:12} {row['candidates']:10} {row['effect']:+12.2f} {row['accepted']:9.4f}"

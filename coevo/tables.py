@@ -139,7 +139,7 @@ class AuthorTable(Table):
         1_000_000, ge=1, description="tokens one distillation may spend, prompts included"
     )
     concurrency: int = Field(8, ge=1, description="calls under way at once")
-    timeout_s: float = Field(300.0, gt=0, description="seconds for one call")
+    timeout_s: float = Field(300.0, gt=0, description="seconds for one call; the policy has no limit")
     options: dict[str, Any] = Field(
         default_factory=dict, description="keyword arguments of the model, e.g. base_url"
     )
@@ -156,9 +156,9 @@ class SkillTable(Table):
         2, ge=1, description="alternatives that go to the gate at a time; the best one that passes is taken"
     )
     dev_tasks: int = Field(
-        16, ge=8, description="dev episodes in which a candidate is compared with the current skill"
+        48, ge=8, description="dev episodes in which a candidate is compared with the current skill"
     )
-    confidence: float = Field(0.8, gt=0.5, lt=1, description="that an accepted candidate really is better")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="that an accepted candidate really is better")
     no_regression: float | None = Field(
         None, ge=0, description="no kind of task may lose more than this; left out: only the mean counts"
     )

@@ -126,7 +126,7 @@ def _limits(table: AuthorTable) -> Limits:
     return Limits(
         calls=table.max_calls,
         tokens=table.max_total_tokens,
-        timeout_s=table.timeout_s,
+        timeout_s=None if table.model == POLICY else table.timeout_s,
         concurrency=table.concurrency,
     )
 

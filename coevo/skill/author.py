@@ -73,15 +73,17 @@ class MemoryLog:
 class Limits:
     """`calls` and `tokens` (prompt and reply together) bound what one distillation may spend; calls from the log are free.
 
-    `attempts` at a call that fails, `backoff_s` before the second one (doubled each time), `timeout_s` for each;
-    `corrections` of a reply that cannot be read; `concurrency` calls under way at once.
+    `attempts` at a call that fails, `backoff_s` before the second one (doubled each time), `timeout_s` for each (None: no limit);
+    `corrections` of a reply that cannot be read; `concurrency` calls under way at once. A call under way when the distillation is
+    cancelled has `grace_s` left.
     """
 
     calls: int = 200
     tokens: int = 1_000_000
     attempts: int = 3
     backoff_s: float = 2.0
-    timeout_s: float = 300.0
+    timeout_s: float | None = 300.0
+    grace_s: float = 5.0
     corrections: int = 2
     concurrency: int = 8
 
@@ -119,6 +121,7 @@ class Author:
         self._log = log or MemoryLog()
         self._free = asyncio.Semaphore(self.limits.concurrency)
         self._under_way: dict[str, asyncio.Task[AuthorCall]] = {}
+        self._sent: set[str] = set()
 
     def renew(self) -> None:
         """Fill the purse again: the limits are those of one distillation."""
@@ -165,10 +168,21 @@ class Author:
         if key not in self._under_way:  # two transcripts that say the same are one question
             self._under_way[key] = asyncio.create_task(self._pay(key, purpose, tuple(messages), grammar))
             self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key, None))
-        return await self._under_way[key]
+        task = self._under_way[key]
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            try:
+                if key in self._sent:  # an answer that comes soon is stored, not paid for in vain
+                    await asyncio.wait({task}, timeout=self.limits.grace_s)
+            finally:  # also when cancelled once more
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            raise
 
     async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...], grammar: str) -> AuthorCall:
         async with self._free:
+            self._sent.add(key)
             call = AuthorCall(key, purpose, self.name, messages)
             for attempt in range(self.limits.attempts):
                 if broke := self._broke():
@@ -225,13 +239,16 @@ class Author:
 async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. When one fails, the others are stopped before its exception is raised: none goes on spending."""
     tasks = [asyncio.ensure_future(one) for one in work]
+    if not tasks:
+        return []
     try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        failed = [task for task in tasks if task.done() and (task.cancelled() or task.exception())]
+        return [task.result() for task in failed or tasks]
+    finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _failed(call: AuthorCall, error: str, seconds: float = 0.0) -> AuthorCall:
