@@ -7,8 +7,8 @@ them, judged by `coevo.skill.decide_early`. Rewards are 0 or 1. Two kinds of pai
 
     independent   the candidate's episodes have nothing to do with the current skill's but the chance of success, 0.5 before
                   and 0.5 + effect after: the worst case, and what rewriting the whole manner of answering comes near to
-    steady        one pair in twenty turns either way by chance; beyond that episodes only turn in the direction of the effect,
-                  as where a greedy policy is given one more rule
+    steady        one pair in ten turns by chance, half of them each way; beyond that episodes only turn in the direction of the
+                  effect, as where a greedy policy is given one more rule
 
 `accepted` is the share of looks that accept a candidate, `twenty` the chance that twenty such looks in a row accept none, `pairs` the
 mean number of dev tasks compared.

@@ -182,15 +182,18 @@ class Author:
 
     async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...], grammar: str) -> AuthorCall:
         async with self._free:
-            self._sent.add(key)
             call = AuthorCall(key, purpose, self.name, messages)
             for attempt in range(self.limits.attempts):
                 if broke := self._broke():
                     return _failed(call, broke)
                 if attempt:
                     await asyncio.sleep(self.limits.backoff_s * 2 ** (attempt - 1))
-                call = await self._try(call, grammar)
-                await self._log.add(call)
+                self._sent.add(key)
+                try:
+                    call = await self._try(call, grammar)
+                    await self._log.add(call)
+                finally:
+                    self._sent.discard(key)
                 if not call.error:
                     break
             return call
