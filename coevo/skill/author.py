@@ -212,7 +212,8 @@ class Author:
             async with asyncio.timeout(self.limits.timeout_s):
                 model = self._make(derive_seed("author", call.key))
                 messages = [kinds[m["role"]](m["content"]) for m in call.messages]
-                answer = await model.ainvoke(messages, **({"grammar": grammar} if grammar else {}))
+                options: dict[str, Any] = {"grammar": grammar} if grammar else {}
+                answer = await model.ainvoke(messages, **options)
         except TimeoutError:
             return _failed(call, f"no answer within {self.limits.timeout_s:g} s", time.monotonic() - started)
         except Exception as error:  # whatever a provider raises, the distillation goes on without this call
