@@ -193,6 +193,8 @@ class Experiment(Table):
             del data["sampling"]["grammar"]  # older runs have none in theirs
         if data["skill"]["pool"] == 1:
             del data["skill"]["pool"]  # older runs have none in theirs
+        if data["skill"]["author"]["grammar"]:
+            del data["skill"]["author"]["grammar"]
         if data["search"] is None:
             del data["search"]  # older runs have none in theirs
         else:

@@ -127,6 +127,10 @@ class AuthorTable(Table):
     )
     temperature: float = Field(0.0, ge=0, description="of its answers")
     max_tokens: int = Field(1024, ge=16, description="tokens of one answer")
+    grammar: bool = Field(
+        True,
+        description="`policy` only: decoding is held to the format of the answer, so that each can be read",
+    )
     transcript_tokens: int = Field(
         4000, ge=200, description="tokens of one transcript (about four characters each)"
     )
@@ -135,7 +139,7 @@ class AuthorTable(Table):
         1_000_000, ge=1, description="tokens one distillation may spend, prompts included"
     )
     concurrency: int = Field(8, ge=1, description="calls under way at once")
-    timeout_s: float = Field(300.0, gt=0, description="seconds for one call")
+    timeout_s: float = Field(300.0, gt=0, description="seconds for one call; the policy has no limit")
     options: dict[str, Any] = Field(
         default_factory=dict, description="keyword arguments of the model, e.g. base_url"
     )
@@ -152,9 +156,9 @@ class SkillTable(Table):
         2, ge=1, description="alternatives that go to the gate at a time; the best one that passes is taken"
     )
     dev_tasks: int = Field(
-        16, ge=8, description="dev episodes in which a candidate is compared with the current skill"
+        48, ge=8, description="dev episodes in which a candidate is compared with the current skill"
     )
-    confidence: float = Field(0.8, gt=0.5, lt=1, description="that an accepted candidate really is better")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="that an accepted candidate really is better")
     no_regression: float | None = Field(
         None, ge=0, description="no kind of task may lose more than this; left out: only the mean counts"
     )

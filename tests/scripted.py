@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 
 class Scripted(BaseChatModel):
@@ -26,3 +27,16 @@ class Scripted(BaseChatModel):
         text = self.rule(messages)
         usage = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text, usage_metadata=usage))])
+
+
+class Waiting(Scripted):
+    """Answers when `until` is set. `begun` keeps what was asked until then."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    until: asyncio.Event
+    begun: list[list[BaseMessage]] = Field(default_factory=list)
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.begun.append(messages)
+        await self.until.wait()
+        return self._generate(messages)

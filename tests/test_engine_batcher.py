@@ -77,6 +77,18 @@ async def test_a_slow_engine_is_worth_waiting_for_the_late_ones() -> None:
     assert engine.batches == [1, 2]
 
 
+async def test_more_than_expected_travel_together_when_they_wait_anyway() -> None:
+    """An author asks several questions at once, while no episode is under way."""
+    engine = Echo(seconds=0.1)
+    async with batcher(engine) as shared:
+        shared.expected = 1
+        first = asyncio.create_task(shared.generate(ask("first")))
+        while not engine.batches:
+            await asyncio.sleep(0)
+        await asyncio.gather(first, *(shared.generate(ask(str(i))) for i in range(6)))
+    assert engine.batches == [1, 6]
+
+
 async def test_batches_hold_at_most_max_batch() -> None:
     engine = Echo()
     async with batcher(engine, max_batch=8, first_wait_s=0.05) as shared:

@@ -20,6 +20,8 @@ from coevo.engine.grammar import check_grammar
 from coevo.engine.padded import PaddedRunner
 from coevo.errors import ConfigError, EngineError
 from coevo.loop.resources import open_resources
+from coevo.skill import EditStatus, Op, SkillDocument, apply_edits
+from coevo.skill.replies import edits_grammar, merge_grammar, read_edits, read_merge
 from coevo.testing_models import tiny_model
 
 pytest.importorskip("llguidance")
@@ -168,6 +170,38 @@ async def test_a_grammar_too_large_to_follow_is_an_error_not_an_answer(
     monkeypatch.setattr(engine._grammars, "matcher", limited)
     with pytest.raises(EngineError, match="could not be followed"):
         await engine.generate([ask(grammar='start: ("a" | "b" start)*')])
+
+
+DOCUMENT = SkillDocument(
+    "web", "x", 'Answer.\n\n## Rules\n\n- Click "links".\n- Wait.\n\n## Forms\n\n- Fill in {all}.'
+)
+
+
+async def test_whatever_follows_an_authors_grammar_is_read(load: Load) -> None:
+    """A model with random weights says anything the grammar leaves."""
+    engine = load()
+    grammar = edits_grammar(DOCUMENT, most=2)
+    seen = set()
+    for answer in await engine.generate(
+        [ask(seed, grammar=grammar, max_tokens=900, temperature=3.0) for seed in range(24)]
+    ):
+        assert answer.finish_reason == "stop"
+        edits = read_edits(answer.text, most=2)
+        seen |= {edit.op for edit in edits}
+        for edit in edits:
+            (status,) = apply_edits(DOCUMENT, [edit]).statuses
+            assert status.status is EditStatus.APPLIED
+    assert seen == set(Op)
+    texts = ["Click links.", "Wait for the page.", "Never wait."]
+    grammar = merge_grammar(texts)
+    merged = [
+        read_merge(answer.text, len(texts))
+        for answer in await engine.generate(
+            [ask(seed, grammar=grammar, max_tokens=300) for seed in range(12)]
+        )
+    ]
+    assert any(groups for groups, _ in merged)
+    assert {text for groups, _ in merged for _, text in groups} <= set(texts)
 
 
 # -- from the experiment file ------------------------------------------------------------------------------------------

@@ -52,6 +52,10 @@ def test_blame_gives_each_line_its_edit_and_episodes(run: Path) -> None:
     seed = next(line for line in lines if line["text"].startswith("Press the button"))
     assert seed["origin"] is None
     assert seed["version"].startswith("press@")
+    blank = [line for line in lines if not line["text"].strip()]
+    assert blank
+    assert {line["version"] for line in blank} == {None}  # nobody wrote them
+    assert {line["version"] for line in lines if line["text"].strip()} > {seed["version"]}
     one = invoke("skills", "blame", "toy-1", "--line", str(rule["number"]), "--db", database).output
     assert "by counting" in one
     assert one.count("episode ") >= len(rule["origin"]["episodes"])
@@ -137,12 +141,18 @@ async def test_an_evaluation_runs_the_skill_of_now(run: Path, tmp_path: Path) ->
 def test_lint_finds_what_weakens_a_skill(tmp_path: Path) -> None:
     skill = tmp_path / "web"
     skill.mkdir()
-    text = "---\nname: web\ndescription: Short.\n---\n\n## Rules\n\n- Click.\n- click.\n\n## Empty\n\n## More\n\nSee [x](references/x.md).\n"
+    text = "---\nname: web\ndescription: Short.\n---\n\n## Rules\n\n- Click.\n- click.\n\n## Empty\n\n## More\n\nSee [x](references/x.md), run `scripts/no.py`.\n"
     (skill / "SKILL.md").write_text(text)
     found = invoke("skills", "lint", str(skill), "--json")
     assert found.exit_code == 0
     findings = " ".join(row["finding"] for row in json.loads(found.output))
-    for part in ("said 2 times", "'Empty' is empty", "references/x.md", "too short"):
+    for part in (
+        "said 2 times",
+        "'Empty' is empty",
+        "references/x.md",
+        "names scripts/no.py, which is not",
+        "too short",
+    ):
         assert part in findings
     (skill / "SKILL.md").write_text(text.replace("name: web", "name: other"))
     broken = invoke("skills", "lint", str(skill))

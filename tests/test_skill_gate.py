@@ -181,8 +181,8 @@ def in_batches(
 def test_without_a_gain_acceptance_is_as_rare_as_promised() -> None:
     draw = random.Random(1)
     trials = [noisy(draw, 40, 0.2, 0.2) for _ in range(60)]
-    fixed = sum(verdict(*trial).accepted for trial in trials)
-    early = sum(in_batches(*trial, size=10)[0].accepted for trial in trials)
+    fixed = sum(verdict(*trial, confidence=0.8).accepted for trial in trials)
+    early = sum(in_batches(*trial, size=10, confidence=0.8)[0].accepted for trial in trials)
     # 60 trials at error 0.2: 12 expected, standard deviation 3.1
     assert fixed <= 12 + 3 * 3.1
     assert early <= 12 + 3 * 3.1
@@ -198,6 +198,16 @@ def test_a_harmful_skill_is_stopped_every_time_and_mostly_early() -> None:
         assert decision.verdict is Verdict.REJECT
         taken.append(pairs)
     assert sum(taken) / len(taken) <= 16
+
+
+def test_what_asks_for_more_confidence_is_turned_down_no_later() -> None:
+    """A harmful candidate costs no more dev episodes because acceptance is made harder."""
+    draw = random.Random(4)
+    trials = [noisy(draw, 48, 0.1, 0.3) for _ in range(20)]
+    loose, strict = ([in_batches(*trial, confidence=level)[1] for trial in trials] for level in (0.8, 0.95))
+    assert all(two <= one for one, two in zip(loose, strict, strict=True))
+    with pytest.raises(SkillError, match="early_loss is 1"):
+        in_batches([0.0] * 16, [1.0] * 16, early_loss=1.0)
 
 
 def test_a_good_skill_is_found_and_early() -> None:
@@ -220,7 +230,7 @@ def test_it_stops_when_the_rest_cannot_matter() -> None:
 @settings(max_examples=15, deadline=None)
 def test_stopping_for_lack_of_hope_is_never_premature(pairs: list[tuple[float, float]]) -> None:
     current, candidate = [one for one, _ in pairs], [two for _, two in pairs]
-    decision, taken = in_batches(current, candidate, size=5, worthwhile=0.0)
+    decision, taken = in_batches(current, candidate, size=5, worthwhile=0.0, confidence=0.8)
     if "cannot bring" in decision.reason:
         rest = len(pairs) - taken
         best = decide(

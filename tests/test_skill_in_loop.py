@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,9 @@ from coevo.errors import ConfigError, StoreError
 from coevo.loop import Resources, authors, run_experiment
 from coevo.loop.resources import load_agent, load_skill
 from coevo.skill import SkillDocument
+from coevo.skill.author import Limits
 from coevo.store import Store
+from coevo.tables import SkillTable
 from coevo.testing import FakeEngine, ToyTaskSet
 
 RULE = "Answer with press 'NAME' alone."
@@ -142,6 +147,29 @@ async def test_a_stopped_distillation_resumes_without_paying_again(
     assert len(query(tmp_path, "SELECT 1 FROM author_calls")) == len(calls)
 
 
+async def test_one_ctrl_c_gives_up_an_author_that_hangs_and_keeps_what_was_answered(
+    tmp_path: Path, model: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hanging(Scripted):
+        async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
+            if len(self.asked) < 2:
+                return self._generate(messages)
+            os.kill(os.getpid(), signal.SIGINT)
+            return await asyncio.Event().wait()
+
+    hanging = Hanging(rule=model.rule)
+    monkeypatch.setattr(authors, "_chat_model", lambda table: lambda seed: hanging)
+    monkeypatch.setattr(authors, "_limits", lambda table: Limits(concurrency=1, timeout_s=None, grace_s=0.0))
+    made = llm(tmp_path, "es.generations=1")
+    assert (await execute(made)).status == "stopped"
+    assert len(query(tmp_path, "SELECT 1 FROM author_calls WHERE error IS NULL")) == 2
+    assert query(tmp_path, "SELECT 1 FROM distillations") == []
+    monkeypatch.setattr(authors, "_chat_model", lambda table: lambda seed: model)
+    assert (await execute(made)).status == "finished"
+    calls = query(tmp_path, "SELECT error FROM author_calls")
+    assert len(model.asked) == len(calls) - 2
+
+
 async def test_the_policy_may_be_its_own_author(tmp_path: Path) -> None:
     await execute(llm(tmp_path, "es.generations=1", "skill.author.model=policy"))
     calls = query(tmp_path, "SELECT * FROM author_calls")
@@ -171,8 +199,9 @@ async def test_the_gate_stops_twenty_of_twenty_harmful_versions(tmp_path: Path) 
         tmp_path,
         "skill.analyst=poison.py:Poison",
         "skill.every=1",
-        "skill.dev_tasks=48",
-        "skill.confidence=0.95",
+        f"skill.dev_tasks={SkillTable().dev_tasks}",
+        f"skill.confidence={SkillTable().confidence}",
+        f"skill.candidates={SkillTable().candidates}",
         "schedule.mode=skill",
         "es.generations=20",
         "es.population=2",

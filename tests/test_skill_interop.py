@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from coevo.cli import main
 from coevo.errors import SkillError
 from coevo.loop import run_experiment
 from coevo.skill import SkillDocument
+from coevo.skill.files import companions
 from coevo.store import Store
 
 SKILL = """---
@@ -57,6 +59,7 @@ def write(directory: Path, text: str = SKILL) -> Path:
         path = skill / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode(errors="surrogateescape"))
+    (skill / "scripts" / "find.py").chmod(0o755)
     return skill
 
 
@@ -126,7 +129,10 @@ def test_a_run_evolves_it_and_the_export_is_a_skill_for_every_client(evolved: Pa
     result = call("skills", "export", "toy-1", tmp_path / "out", "--db", evolved / "runs.sqlite")
     assert result.exit_code == 0, result.output
     out = tmp_path / "out" / "press-buttons"
-    assert set(files(out)) == {"SKILL.md", "references/forms.md"}
+    assert {name: content for name, content in files(out).items() if name != "SKILL.md"} == {
+        name: content for name, content in files(evolved / "press-buttons").items() if name != "SKILL.md"
+    }
+    assert (out / "scripts" / "find.py").stat().st_mode & 0o111  # still to be executed
     assert skills_ref.validate(out) == []
     properties = skills_ref.read_properties(out)
     assert properties.license == "Apache-2.0 (see LICENSE.txt)"
@@ -149,6 +155,41 @@ def test_an_export_into_the_foreign_directory_is_refused_and_changes_nothing(evo
     assert result.exit_code == 1
     assert "holds files that coevo did not write: LICENSE.txt" in result.output
     assert files(evolved / "press-buttons") == before
+
+
+def test_links_hidden_files_and_caches_stay_behind(tmp_path: Path) -> None:
+    skill = write(tmp_path)
+    (skill / "scripts" / "__pycache__").mkdir()
+    (skill / "scripts" / "__pycache__" / "find.pyc").write_text("")
+    (skill / ".env").write_text("KEY=1")
+    (tmp_path / "secret").write_text("mine")
+    (skill / "assets" / "link").symlink_to(tmp_path / "secret")
+    (skill / "more").symlink_to(tmp_path)
+    assert set(companions(skill)) == set(OTHERS) - {"references/forms.md"}
+
+
+def test_a_file_changed_where_the_export_goes_is_not_overwritten(evolved: Path, tmp_path: Path) -> None:
+    arguments = ("skills", "export", "toy-1", tmp_path, "--db", evolved / "runs.sqlite")
+    assert call(*arguments).exit_code == 0
+    (tmp_path / "press-buttons" / "scripts" / "find.py").write_text("mine")
+    result = call(*arguments)
+    assert result.exit_code == 1
+    assert "holds files that coevo did not write: scripts/find.py" in result.output
+
+
+def test_what_an_export_names_and_lacks_is_told(evolved: Path, tmp_path: Path) -> None:
+    shutil.copytree(evolved, tmp_path / "copy")
+    (moved,) = [tmp_path / "copy" / "runs.sqlite"]
+    seed = evolved / "press-buttons"
+    seed.rename(evolved / "elsewhere")
+    try:
+        result = call("skills", "export", "toy-1", tmp_path / "out", "--db", moved)
+    finally:
+        (evolved / "elsewhere").rename(seed)
+    assert result.exit_code == 0, result.output
+    assert set(files(tmp_path / "out" / "press-buttons")) == {"SKILL.md", "references/forms.md"}
+    said = " ".join(result.output.split())
+    assert "it names scripts/find.py, which is not in it, and the directory of its seed is gone" in said
 
 
 def test_an_export_over_a_skill_edited_by_hand_is_refused(evolved: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
-from scripted import Scripted
+from pydantic import Field
+from scripted import Scripted, Waiting
 from skill_rows import PAGE, episode, named
 
 from coevo.skill import Op, ProposedEdit, SkillDocument, compose, select
@@ -22,7 +23,7 @@ from coevo.skill.author import Author, Limits, MemoryLog, ReplyError
 from coevo.skill.consolidate import consolidate
 from coevo.skill.edits import Evidence
 from coevo.skill.llm import LlmAnalyst
-from coevo.skill.replies import find_json, read_edits, read_merge
+from coevo.skill.replies import edits_grammar, find_json, read_edits, read_merge
 from coevo.skill.transcript import contrast, transcript
 from coevo.store.queries import EpisodeRecord
 
@@ -175,6 +176,41 @@ async def test_a_stopped_analysis_goes_on_where_it_was_and_spends_nothing_meanwh
     assert len(model.asked) == 6 - paid
 
 
+async def test_a_call_under_way_may_still_be_answered_when_the_analysis_is_stopped() -> None:
+    log, answers = MemoryLog(), asyncio.Event()
+    model = Waiting(rule=lambda messages: edits_json(RULE), until=answers)
+    made = Author(lambda seed: model, name="slow", log=log, limits=replace(QUICK, concurrency=2))
+    analysis = asyncio.create_task(LlmAnalyst(made).analyse(SEED, select(rows())))
+    while len(model.begun) < 2:
+        await asyncio.sleep(0)
+    analysis.cancel()
+    await asyncio.sleep(0)
+    answers.set()
+    with pytest.raises(asyncio.CancelledError):
+        await analysis
+    assert [call.error for call in log.calls] == ["", ""]  # both are stored
+    assert len(model.begun) == 2  # and no other was begun
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["after the time of grace", "cancelled twice"])
+async def test_a_call_that_hangs_is_given_up_when_the_analysis_is_stopped(again: bool) -> None:
+    log = MemoryLog()
+    model = Waiting(rule=lambda messages: pytest.fail("never answered"), until=asyncio.Event())
+    limits = Limits(grace_s=3600.0 if again else 0.0)
+    made = Author(lambda seed: model, name="hangs", log=log, limits=limits)
+    analysis = asyncio.create_task(LlmAnalyst(made).analyse(SEED, select(rows())))
+    while len(model.begun) < 6:
+        await asyncio.sleep(0)
+    analysis.cancel()
+    if again:
+        await asyncio.sleep(0.01)
+        assert not analysis.done()
+        analysis.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await analysis
+    assert log.calls == []
+
+
 async def test_budgets_hold_and_what_they_cut_is_told() -> None:
     made, model = author(analyst_or_merge(edits_json(RULE)), limits=Limits(calls=2, concurrency=1))
     analyst = LlmAnalyst(made, examples=False)
@@ -193,6 +229,50 @@ async def test_an_author_that_is_down_costs_no_run() -> None:
     assert await analyst.analyse(SEED, select(rows(2))) == []
     assert "2 calls came to nothing, first: ZeroDivisionError" in analyst.report
     assert [bool(call.error) for call in log.calls] == [True] * 4  # two attempts each, all on record
+
+
+class Constrained(Scripted):
+    """Answers by a rule and keeps the grammars it was given."""
+
+    grammars: list[str] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
+        self.grammars.append(kwargs.get("grammar", ""))
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_only_an_author_that_follows_grammars_is_given_one() -> None:
+    answer = analyst_or_merge(edits_json(RULE))
+    free, held = Constrained(rule=answer), Constrained(rule=answer)
+    log = MemoryLog()
+    for model, follows in ((free, False), (held, True)):
+        made = Author(
+            lambda seed, model=model: model, name="one", log=log, limits=QUICK, follows_grammar=follows
+        )
+        await LlmAnalyst(made, examples=False).analyse(SEED, select(rows()))
+    assert set(free.grammars) == {""}
+    assert set(held.grammars) == {edits_grammar(SEED)}
+    assert len(held.grammars) == len(free.grammars)  # what was answered without the grammar is another call
+
+
+def test_a_grammar_offers_the_sections_and_rules_of_the_document() -> None:
+    def shapes(document: SkillDocument) -> list[tuple[str, Any, Any]]:
+        schema = json.loads(edits_grammar(document).removeprefix("start: %json "))
+        fields = [shape["properties"] for shape in schema["properties"]["edits"]["items"]["anyOf"]]
+        return [(own["op"]["const"], own["section"], own.get("target")) for own in fields]
+
+    assert shapes(SEED.with_body("Answer with one action.")) == [("add", {"enum": ["Rules"]}, None)]
+    body = 'Answer.\n\n## Rules\n\n- Click links.\n- Say "stop".\n\n## Examples\n\n- Task: x\n\n## Forms\n\nProse.'
+    rules = {"enum": ["- Click links.", '- Say "stop".']}
+    assert shapes(SEED.with_body(body)) == [
+        ("add", {"enum": ["Rules", "Forms"]}, None),
+        *((op, {"const": "Rules"}, rules) for op in ("replace", "delete", "move")),
+    ]
+
+
+def test_a_merge_names_a_proposal_once() -> None:
+    reply = '{"groups": [{"ids": [1, 2, 1], "text": "A."}, {"ids": [2, 3], "text": "B."}, {"ids": [3, 4], "text": "C."}]}'
+    assert read_merge(reply, 4) == ([([0, 1], "A."), ([2, 3], "C.")], [])
 
 
 HOSTILE_TEXTS = [

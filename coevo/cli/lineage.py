@@ -121,11 +121,11 @@ def blame_version(version: str, line: int | None, database: str, as_json: bool) 
     if as_json:
         print_json([asdict(entry) for entry in lines])
         return
-    width = max((len(entry.version) for entry in lines), default=0)
+    width = max((len(entry.version or "") for entry in lines), default=0)
     for entry in lines:
         origin = entry.origin
         note = f"{origin.support} tasks, {len(origin.episodes)} episodes" if origin else ""
-        click.echo(f"{entry.number:4} {entry.version:{width}} {note:24} {entry.text}")
+        click.echo(f"{entry.number:4} {entry.version or '':{width}} {note:24} {entry.text}")
         if line is not None and origin:
             gain = (
                 ""

@@ -104,14 +104,18 @@ def diff(version: str, other: str | None, database: str) -> None:
 def export_version(version: str, directory: Path, database: str) -> None:
     """Write VERSION (or the version a run ended with) as an Agent Skills directory inside DIRECTORY.
 
+    Scripts and other files come from the seed's directory, as they are there now.
+
     \b
     coevo skills export miniwob-1 ./skills-out
     """
     from coevo.loop.skills import document_of
     from coevo.skill import export as export_document
+    from coevo.skill.lint import missing
 
     with open_store(database) as store:
         row = find_version(store, version)
+        source = seed_directory(store, row)
         known = [
             entry["content_hash"]
             for entry in store.query(
@@ -120,8 +124,29 @@ def export_version(version: str, directory: Path, database: str) -> None:
         ]
     document = document_of(row)
     stamps: dict[str, Any] = {"version": row["id"]} | ({"run": row["run"]} if row["run"] else {})
-    written = export_document(document.stamped(**stamps), directory, known=known)
+    written = export_document(document.stamped(**stamps), directory, known=known, source=source)
     console().print(f"wrote {written}", highlight=False)
+    for name in missing(document, written):
+        where = f"nor in {source}" if source else "and the directory of its seed is gone"
+        console().print(f"it names {name}, which is not in it, {where}", highlight=False)
+
+
+def seed_directory(store: Store, row: dict[str, Any]) -> Path | None:
+    """Where the seed of a version lies: the skill directory its run began with; None when it is not there any more."""
+    from coevo.errors import ConfigError
+    from coevo.loop import experiment_of
+
+    runs = store.query(
+        "SELECT id FROM runs WHERE id = ? OR json_extract(provenance, '$.seed_skill') = ? ORDER BY created_at DESC LIMIT 1",
+        (row["run"], row["id"]),
+    )
+    if not runs:
+        return None
+    try:
+        experiment = experiment_of(store, runs[0]["id"])
+        return experiment.find("agent.skill", experiment.agent.skill)
+    except ConfigError:
+        return None
 
 
 def find_version(store: Store, ident: str) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from coevo.meter import Meter
 class Batcher:
     """`generate(request)` waits for company, then for the engine.
 
-    A batch leaves when `expected` requests are waiting, or when its first request has waited `patience` times as long as
-    the engine took for the batch before (`first_wait_s` for the first batch): fast engines are not kept waiting, slow
-    ones get full batches. An answer is handed on as soon as it is complete; while the engine works on the others the next
-    batch gathers.
+    A batch leaves, with all that are waiting, when these are `expected` or more, or when its first request has waited
+    `patience` times as long as the engine took for the batch before (`first_wait_s` for the first batch): fast engines are
+    not kept waiting, slow ones get full batches. An answer is handed on as soon as it is complete; while the engine works on
+    the others the next batch gathers.
     """
 
     def __init__(
@@ -91,7 +91,9 @@ class Batcher:
         """Fill `_gathered` with the next batch."""
         self._gathered = [await self._waiting.get()]
         deadline = asyncio.get_running_loop().time() + self._wait_s
-        while len(self._gathered) < min(self._max_batch, self.expected):
+        while len(self._gathered) < self._max_batch:
+            if len(self._gathered) >= self.expected and self._waiting.empty():
+                break
             try:
                 async with asyncio.timeout_at(deadline):
                     self._gathered.append(await self._waiting.get())

@@ -70,6 +70,7 @@ def load_author(table: AuthorTable) -> MakeAuthor:
         name=f"{table.model} T={table.temperature:g} n={table.max_tokens}",
         log=log,
         limits=_limits(table),
+        follows_grammar=make is None and table.grammar,
     )
 
 
@@ -125,7 +126,7 @@ def _limits(table: AuthorTable) -> Limits:
     return Limits(
         calls=table.max_calls,
         tokens=table.max_total_tokens,
-        timeout_s=table.timeout_s,
+        timeout_s=None if table.model == POLICY else table.timeout_s,
         concurrency=table.concurrency,
     )
 

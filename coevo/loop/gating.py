@@ -20,6 +20,16 @@ _BATCHES = 3
 Rewards = dict[tuple[str, int], float | None]
 
 
+def batch_size(slots: int) -> int:
+    """How many of so many slots run before the next look."""
+    return max(_SMALLEST_BATCH, -(-slots // _BATCHES))
+
+
+def share_of_error(confidence: float, candidates: int) -> float:
+    """The confidence for one of several candidates: each gets its share of the chance to pass by luck."""
+    return 1 - (1 - confidence) / candidates
+
+
 async def compare(
     context: LoopContext,
     generation: int | None,
@@ -35,7 +45,7 @@ async def compare(
     `decide_early` drops the candidates whose verdict is clear, and when none is left the rest is not run. `suffix` is
     appended to the arms' labels: without a generation it has to tell the weights apart.
     """
-    batch = max(_SMALLEST_BATCH, -(-len(slots) // _BATCHES))
+    batch = batch_size(len(slots))
     rows: list[EpisodeRow] = []
     decisions: dict[str, GateDecision] = {}
     for start in range(0, len(slots), batch):
@@ -135,8 +145,7 @@ def _decide(
     table = context.experiment.skill
     now, then = rewards_by_slot(rows, current), rewards_by_slot(rows, candidate)
     now = {key: now[key] for key in then}
-    # Each of several candidates gets its share of the chance to pass by luck.
-    confidence = 1 - (1 - table.confidence) / candidates
+    confidence = share_of_error(table.confidence, candidates)
     groups = _kinds(slots)
     seed = context.experiment.seed
     if any(reward is not None and not 0 <= reward <= 1 for reward in (*now.values(), *then.values())):

@@ -202,7 +202,8 @@ class SkillAdapter:
 
         Raises ReplyError when there is no usable reply; GEPA then goes on to its next iteration.
         """
-        answer = self._wait(self.author.ask(AUTHOR, SYSTEM, str(prompt), self._read))
+        asking = self.author.ask(AUTHOR, SYSTEM, str(prompt), self._read)
+        answer = self._wait(self.context.rollouts.stop.interrupts(asking))
         self._fruitless = 0 if answer.value else self._fruitless + 1
         if not answer.value:
             raise ReplyError(answer.problem)

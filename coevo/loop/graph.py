@@ -133,14 +133,16 @@ async def distil(state: LoopState, runtime: Loop) -> dict[str, Any]:
         generations=range(first, generation + 1),
         skill_version=version,
     )
-    found = await distil_episodes(
-        context.skills.document(version),
-        read,
-        context.analyst,
-        rejected=context.skills.ruled_out(generation),
-        budgets=budgets(context.experiment.skill),
-        held_out={task.id for task in (*context.dev, *context.held_out)},
-        max_examples=context.experiment.skill.examples,
+    found = await context.rollouts.stop.interrupts(
+        distil_episodes(
+            context.skills.document(version),
+            read,
+            context.analyst,
+            rejected=context.skills.ruled_out(generation),
+            budgets=budgets(context.experiment.skill),
+            held_out={task.id for task in (*context.dev, *context.held_out)},
+            max_examples=context.experiment.skill.examples,
+        )
     )
     report = str(getattr(context.analyst, "report", ""))
     if report:

@@ -232,7 +232,8 @@ async def _execute(
 ) -> RunResult:
     stop = StopSignal(
         lambda: progress.note(
-            "stopping when what is under way (episodes, calls of an author) is stored; Ctrl-C again stops at once"
+            "stopping when the episodes under way are stored (an author's calls have a few seconds); Ctrl-C again stops at"
+            " once"
         )
     )
     progress.start(run, drive.total(experiment), drive.done(store, run), drive.unit)

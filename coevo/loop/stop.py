@@ -1,4 +1,5 @@
-"""Ctrl-C, twice: the first lets running episodes finish and be stored, the second ends at once.
+"""Ctrl-C, twice: the first lets running episodes finish and be stored, and gives an author's calls a few seconds more; the
+second ends at once.
 
 Neither that nor the end of a run may hang on agent code that blocks a thread: `run_async` leaves such threads behind.
 """
@@ -30,6 +31,7 @@ class StopSignal:
 
     def __init__(self, on_request: Callable[[], None] | None = None) -> None:
         self._requests = 0
+        self._requested = asyncio.Event()
         self._on_request = on_request
 
     @property
@@ -39,6 +41,7 @@ class StopSignal:
     def request(self) -> int:
         """Ask once more; returns how often it was asked."""
         self._requests += 1
+        self._requested.set()
         if self._requests == 1 and self._on_request:
             self._on_request()
         return self._requests
@@ -47,6 +50,20 @@ class StopSignal:
         """Raises RunStopped if a stop was requested."""
         if self.requested:
             raise RunStopped
+
+    async def interrupts(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which is cancelled when a stop is requested: then raises RunStopped."""
+        task = asyncio.ensure_future(work)
+        request = asyncio.ensure_future(self._requested.wait())
+        try:
+            await asyncio.wait({task, request}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise RunStopped
+        finally:
+            request.cancel()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     @contextmanager
     def listening(self) -> Iterator[None]:

@@ -3,8 +3,9 @@
 from coevo.skill.analyse import Analyst, MinerAnalyst
 from coevo.skill.apply import AppliedEdit, ApplyResult, EditStatus, apply_edits
 from coevo.skill.distil import Distillation, Proposal, compose, distil
-from coevo.skill.document import Budgets, Section, SkillDocument, estimate_tokens, export
+from coevo.skill.document import Budgets, Section, SkillDocument, estimate_tokens
 from coevo.skill.edits import Evidence, Op, ProposedEdit
+from coevo.skill.files import export
 from coevo.skill.gate import GateDecision, TaskDelta, Verdict, decide, decide_early, paired_interval
 from coevo.skill.literals import leaked, task_literals
 from coevo.skill.merge import Aside, MergeResult, combine, merge

@@ -73,15 +73,17 @@ class MemoryLog:
 class Limits:
     """`calls` and `tokens` (prompt and reply together) bound what one distillation may spend; calls from the log are free.
 
-    `attempts` at a call that fails, `backoff_s` before the second one (doubled each time), `timeout_s` for each;
-    `corrections` of a reply that cannot be read; `concurrency` calls under way at once.
+    `attempts` at a call that fails, `backoff_s` before the second one (doubled each time), `timeout_s` for each (None: no limit);
+    `corrections` of a reply that cannot be read; `concurrency` calls under way at once. A call under way when the distillation is
+    cancelled has `grace_s` left.
     """
 
     calls: int = 200
     tokens: int = 1_000_000
     attempts: int = 3
     backoff_s: float = 2.0
-    timeout_s: float = 300.0
+    timeout_s: float | None = 300.0
+    grace_s: float = 5.0
     corrections: int = 2
     concurrency: int = 8
 
@@ -96,7 +98,11 @@ class Answer(Generic[T]):
 
 
 class Author:
-    """A chat model with a purse. `make(seed)` gives the model for one call, so that a policy samples reproducibly."""
+    """A chat model with a purse. `make(seed)` gives the model for one call, so that a policy samples reproducibly.
+
+    `follows_grammar`: the model takes `grammar` as an option of a call (a `PolicyChatModel` does) and is held to the format
+    of the reply.
+    """
 
     def __init__(
         self,
@@ -105,21 +111,26 @@ class Author:
         name: str,
         log: CallLog | None = None,
         limits: Limits | None = None,
+        follows_grammar: bool = False,
     ) -> None:
         self.name = name
         self.limits = limits or Limits()
         self.spent_calls = self.spent_tokens = self.from_log = 0
         self._make = make
+        self._follows_grammar = follows_grammar
         self._log = log or MemoryLog()
         self._free = asyncio.Semaphore(self.limits.concurrency)
         self._under_way: dict[str, asyncio.Task[AuthorCall]] = {}
+        self._sent: set[str] = set()
 
     def renew(self) -> None:
         """Fill the purse again: the limits are those of one distillation."""
         self.spent_calls = self.spent_tokens = self.from_log = 0
 
-    async def ask(self, purpose: str, system: str, user: str, read: Callable[[str], T]) -> Answer[T]:
-        """Ask once, or again with the reason while `read` raises `ReplyError`."""
+    async def ask(
+        self, purpose: str, system: str, user: str, read: Callable[[str], T], *, grammar: str = ""
+    ) -> Answer[T]:
+        """Ask once, or again with the reason while `read` raises `ReplyError`. `grammar`: of what `read` takes."""
         messages: list[Message] = [
             {"role": "system", "content": system},
             {"role": "user", "content": user},
@@ -127,7 +138,7 @@ class Author:
         keys: list[str] = []
         problem = ""
         for _ in range(self.limits.corrections + 1):
-            call = await self._call(purpose, messages)
+            call = await self._call(purpose, messages, grammar if self._follows_grammar else "")
             if call.error:
                 return Answer(None, tuple(keys), call.error)
             keys.append(call.key)
@@ -145,20 +156,31 @@ class Author:
                 ]
         return Answer(None, tuple(keys), f"no usable reply: {problem}")
 
-    async def _call(self, purpose: str, messages: Sequence[Message]) -> AuthorCall:
+    async def _call(self, purpose: str, messages: Sequence[Message], grammar: str) -> AuthorCall:
+        asked = [self.name, list(messages), *([grammar] if grammar else [])]
         key = hashlib.blake2b(
-            json.dumps([self.name, list(messages)], sort_keys=True).encode(errors="replace"), digest_size=16
+            json.dumps(asked, sort_keys=True).encode(errors="replace"), digest_size=16
         ).hexdigest()
         known = self._log.find(key)
         if known is not None:
             self.from_log += 1
             return known
         if key not in self._under_way:  # two transcripts that say the same are one question
-            self._under_way[key] = asyncio.create_task(self._pay(key, purpose, tuple(messages)))
+            self._under_way[key] = asyncio.create_task(self._pay(key, purpose, tuple(messages), grammar))
             self._under_way[key].add_done_callback(lambda _: self._under_way.pop(key, None))
-        return await self._under_way[key]
+        task = self._under_way[key]
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            try:
+                if key in self._sent:  # an answer that comes soon is stored, not paid for in vain
+                    await asyncio.wait({task}, timeout=self.limits.grace_s)
+            finally:  # also when cancelled once more
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            raise
 
-    async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...]) -> AuthorCall:
+    async def _pay(self, key: str, purpose: str, messages: tuple[Message, ...], grammar: str) -> AuthorCall:
         async with self._free:
             call = AuthorCall(key, purpose, self.name, messages)
             for attempt in range(self.limits.attempts):
@@ -166,13 +188,17 @@ class Author:
                     return _failed(call, broke)
                 if attempt:
                     await asyncio.sleep(self.limits.backoff_s * 2 ** (attempt - 1))
-                call = await self._try(call)
-                await self._log.add(call)
+                self._sent.add(key)
+                try:
+                    call = await self._try(call, grammar)
+                    await self._log.add(call)
+                finally:
+                    self._sent.discard(key)
                 if not call.error:
                     break
             return call
 
-    async def _try(self, call: AuthorCall) -> AuthorCall:
+    async def _try(self, call: AuthorCall, grammar: str) -> AuthorCall:
         from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
         kinds: dict[str, type[BaseMessage]] = {
@@ -185,7 +211,9 @@ class Author:
         try:
             async with asyncio.timeout(self.limits.timeout_s):
                 model = self._make(derive_seed("author", call.key))
-                answer = await model.ainvoke([kinds[m["role"]](m["content"]) for m in call.messages])
+                messages = [kinds[m["role"]](m["content"]) for m in call.messages]
+                options: dict[str, Any] = {"grammar": grammar} if grammar else {}
+                answer = await model.ainvoke(messages, **options)
         except TimeoutError:
             return _failed(call, f"no answer within {self.limits.timeout_s:g} s", time.monotonic() - started)
         except Exception as error:  # whatever a provider raises, the distillation goes on without this call
@@ -215,13 +243,16 @@ class Author:
 async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """The results in order. When one fails, the others are stopped before its exception is raised: none goes on spending."""
     tasks = [asyncio.ensure_future(one) for one in work]
+    if not tasks:
+        return []
     try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        failed = [task for task in tasks if task.done() and (task.cancelled() or task.exception())]
+        return [task.result() for task in failed or tasks]
+    finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _failed(call: AuthorCall, error: str, seconds: float = 0.0) -> AuthorCall:

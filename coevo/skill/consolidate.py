@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from coevo.skill.author import side_by_side
 from coevo.skill.edits import Op, ProposedEdit, defects, fold, union
 from coevo.skill.merge import combine
-from coevo.skill.replies import read_merge
+from coevo.skill.replies import merge_grammar, read_merge
 
 if TYPE_CHECKING:
     from coevo.skill.author import Author
@@ -63,7 +63,13 @@ async def _merge_batch(edits: Sequence[ProposedEdit], author: Author) -> tuple[l
     if len(edits) < 2:
         return list(edits), ""
     lines = [f"{number}. {_shown(edit)}" for number, edit in enumerate(edits, 1)]
-    answer = await author.ask("merge", SYSTEM, "\n".join(lines), partial(read_merge, count=len(edits)))
+    answer = await author.ask(
+        "merge",
+        SYSTEM,
+        "\n".join(lines),
+        partial(read_merge, count=len(edits)),
+        grammar=merge_grammar([edit.text or edit.target for edit in edits]),
+    )
     if answer.value is None:
         return list(edits), answer.problem
     groups, conflicts = answer.value

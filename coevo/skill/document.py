@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +34,6 @@ STAMP = "coevo-"
 REFERENCE = re.compile(r"references/[a-z0-9][a-z0-9-]*\.md")
 """Where a document may keep what is not needed in every prompt; nothing else is ever written beside `SKILL.md`."""
 
-_PART = ".coevo-"  # a file being written; one is left behind when the process dies
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _PIECE = re.compile(r"[^\W\d_]+|\d|\n|[^\w\s]|_")
@@ -151,7 +148,7 @@ class SkillDocument:
             raise SkillError(
                 f"cannot read {path}: {error}", hint="SKILL.md must be readable UTF-8 text"
             ) from error
-        return cls.parse(text, directory=path.resolve().parent.name, references=_read_references(path.parent))
+        return cls.parse(text, directory=path.resolve().parent.name, references=read_references(path.parent))
 
     def problems(self, *, directory: str | None = None, budgets: Budgets | None = None) -> list[str]:
         """Every rule of the specification (and of `budgets`) this document breaks."""
@@ -227,40 +224,17 @@ class SkillDocument:
         return digest.hexdigest()
 
 
-def export(document: SkillDocument, parent: str | Path, *, known: Collection[str] = ()) -> Path:
-    """Write `document` to `<parent>/<name>/SKILL.md` and return that directory.
-
-    An existing directory is only written to when it holds nothing but a skill whose content hash is in `known` (or is that
-    of `document`): whatever else is there was written by somebody, and would be lost. Raises SkillError.
-    """
-    document.validate()
-    directory = Path(parent) / document.name
-    hint = "export to another directory, or move that one away"
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
-        raise SkillError(f"{directory} is not a directory of its own", hint=hint)
-    if directory.exists():
-        foreign = sorted(
-            entry.name
-            for entry in directory.iterdir()
-            if entry.name != FILE_NAME and not entry.name.startswith(_PART) and not _is_references(entry)
-        )
-        if foreign:
-            raise SkillError(
-                f"{directory} holds files that coevo did not write: {', '.join(foreign[:5])}", hint=hint
-            )
-        path = directory / FILE_NAME
-        if path.is_symlink():
-            raise SkillError(f"{path} is a link", hint=hint)
-        if path.exists() and not _known(path, {*known, document.content_hash}):
-            raise SkillError(
-                f"{path} is not a version coevo knows; it was edited or written elsewhere", hint=hint
-            )
-    for name, text in document.references.items():
-        _write(directory / name, text + "\n")
-    _write(directory / FILE_NAME, document.render())
-    for name in _read_references(directory).keys() - document.references.keys():
-        (directory / name).unlink()
-    return directory
+def read_references(directory: Path) -> dict[str, str]:
+    """The reference files of a skill directory that are text; what else lies there is not part of the document."""
+    found = {}
+    for path in sorted((directory / "references").glob("*.md")):
+        name = f"references/{path.name}"
+        if REFERENCE.fullmatch(name) and path.is_file() and not path.is_symlink():
+            try:
+                found[name] = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+    return found
 
 
 def outline(text: str) -> list[tuple[int, int, str]]:
@@ -384,29 +358,6 @@ def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _read_references(directory: Path) -> dict[str, str]:
-    """The reference files of a skill directory that are text; what else lies there is not part of the document."""
-    found = {}
-    for path in sorted((directory / "references").glob("*.md")):
-        name = f"references/{path.name}"
-        if REFERENCE.fullmatch(name) and path.is_file() and not path.is_symlink():
-            try:
-                found[name] = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-    return found
-
-
-def _is_references(entry: Path) -> bool:
-    """Whether a directory holds nothing but reference files."""
-    return (
-        entry.name == "references"
-        and entry.is_dir()
-        and not entry.is_symlink()
-        and {f"references/{inner.name}" for inner in entry.iterdir()} == _read_references(entry.parent).keys()
-    )
-
-
 def _reference_problems(references: Mapping[str, str]) -> list[str]:
     found = []
     if len(references) > MAX_REFERENCES:
@@ -419,29 +370,3 @@ def _reference_problems(references: Mapping[str, str]) -> list[str]:
         if len(text.splitlines()) > MAX_REFERENCE_LINES:
             found.append(f"{path} has {len(text.splitlines())} lines, {MAX_REFERENCE_LINES} allowed")
     return found
-
-
-def _known(path: Path, hashes: set[str]) -> bool:
-    try:
-        return SkillDocument.load(path.parent).content_hash in hashes
-    except SkillError:
-        return False
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace `path` in one step: a reader sees the old file or the new one."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_PART)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise SkillError(
-            f"cannot write {path}: {error}", hint="check the directory's permissions and space"
-        ) from error

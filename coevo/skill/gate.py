@@ -97,7 +97,7 @@ def decide(
     current: Rewards,
     candidate: Rewards,
     *,
-    confidence: float = 0.8,
+    confidence: float = 0.95,
     no_regression: float | None = None,
     groups: Mapping[str, str] | None = None,
     min_pairs: int = 8,
@@ -148,9 +148,10 @@ def decide_early(
     candidate: Rewards,
     planned: Sequence[Key],
     *,
-    confidence: float = 0.8,
+    confidence: float = 0.95,
     early_share: float = 0.25,
     worthwhile: float = 0.1,
+    early_loss: float = 0.2,
     no_regression: float | None = None,
     groups: Mapping[str, str] | None = None,
     min_pairs: int = 8,
@@ -167,12 +168,14 @@ def decide_early(
     1/(early_share·(1 − confidence)) in the bet against "no gain"), the rest on the final verdict, so that the chance
     to accept a candidate without gain stays below 1 − confidence over all looks together (exactly for the bet, as
     closely as the bootstrap holds its level for the rest). It rejects before the end
-    when the bet against "gains at least `worthwhile`" reaches 1/(1 − confidence), or when even winning every pair that
+    when the bet against "gains at least `worthwhile`" reaches 1/early_loss (the chance to lose such a candidate that way is below
+    early_loss; nothing harmful gets through by it), or when even winning every pair that
     is left could not bring acceptance. `no_regression` is judged at the end, or at an early acceptance on what is
     there. Raises SkillError for a reward outside `reward_range`.
     """
-    if not 0 < early_share < 1:
-        raise SkillError(f"early_share is {early_share}", hint="give a number between 0 and 1, e.g. 0.25")
+    for name, share in (("early_share", early_share), ("early_loss", early_loss)):
+        if not 0 < share < 1:
+            raise SkillError(f"{name} is {share}", hint="give a number between 0 and 1, e.g. 0.25")
     order = list(dict.fromkeys(planned))
     done = [key for key in order if key in current and key in candidate]
     now = {key: current[key] for key in done}, {key: candidate[key] for key in done}
@@ -205,7 +208,7 @@ def decide_early(
         return replace(
             so_far, verdict=Verdict.ACCEPT, reason=f"clear gain {where}: {so_far.mean_difference:+.3f}"
         )
-    if _capital([-difference for difference in differences], -worthwhile / (high - low)) >= 1 / error:
+    if _capital([-difference for difference in differences], -worthwhile / (high - low)) >= 1 / early_loss:
         reason = f"no gain worth having {where}: {so_far.mean_difference:+.3f}"
         return replace(so_far, verdict=Verdict.REJECT, reason=reason)
     left = [key for key in order if key not in set(done)]

@@ -11,11 +11,12 @@ from coevo.skill.document import SkillDocument
 from coevo.skill.edits import fold
 
 _LINK = re.compile(r"\]\(([^)#\s]+)\)")
+_FILE = re.compile(r"(?<![\w./-])(?:\./)?((?:scripts|references|assets)/\w[\w./-]*\w)")
 _LONG_RULE = 300
 
 
 def weaknesses(document: SkillDocument, directory: Path | None = None) -> list[str]:
-    """Findings in words: rules said twice, rules that are essays, empty sections, links to files that are not there."""
+    """Findings in words: rules said twice, rules that are essays, empty sections, files named that are not in `directory`."""
     found = []
     rules = [
         block for section in document.sections for block in blocks(section.text) if block.startswith("- ")
@@ -35,9 +36,14 @@ def weaknesses(document: SkillDocument, directory: Path | None = None) -> list[s
         if count > 1:
             found.append(f"{count} sections are called {heading!r}; edits go to the first")
     if directory is not None:
-        for target in _LINK.findall(document.body):
-            if "://" not in target and not (directory / target).exists():
-                found.append(f"links to {target}, which is not in the directory")
+        found += [f"names {name}, which is not in the directory" for name in missing(document, directory)]
     if len(document.description.split()) < 5:
         found.append("the description is too short to tell a reader when to use the skill")
     return found
+
+
+def missing(document: SkillDocument, directory: Path) -> list[str]:
+    """Files of the skill that its body links to or names (in `scripts/`, `references/`, `assets/`) and `directory` lacks."""
+    links = [link for link in _LINK.findall(document.body) if "://" not in link]
+    named = dict.fromkeys((*links, *_FILE.findall(document.body)))
+    return [name for name in named if not (directory / name).exists()]

@@ -15,7 +15,7 @@ from coevo.skill.analyse import MinerAnalyst
 from coevo.skill.author import Answer, Author, side_by_side
 from coevo.skill.consolidate import consolidate
 from coevo.skill.edits import Evidence, ProposedEdit
-from coevo.skill.replies import read_edits
+from coevo.skill.replies import edits_grammar, read_edits
 from coevo.skill.select import Selection
 from coevo.skill.transcript import contrast, transcript
 
@@ -126,7 +126,13 @@ class LlmAnalyst:
     async def _ask(self, skill: SkillDocument, piece: Piece) -> Answer[list[ProposedEdit]]:
         user = f"The document:\n<<<\n{skill.body}\n>>>\n\n{QUESTIONS[piece.role]}\n\nThe record:\n<<<\n{piece.text}\n>>>"
         read: Callable[[str], list[ProposedEdit]] = partial(read_edits, most=self._most)
-        return await self.author.ask(piece.role, SYSTEM.format(most=self._most), user, read)
+        return await self.author.ask(
+            piece.role,
+            SYSTEM.format(most=self._most),
+            user,
+            read,
+            grammar=edits_grammar(skill, most=self._most),
+        )
 
     def _read(self, piece: Piece, answer: Answer[list[ProposedEdit]]) -> list[ProposedEdit]:
         return [

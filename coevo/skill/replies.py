@@ -1,4 +1,5 @@
-"""Reading what an author wrote: JSON somewhere in a text becomes typed edits, or a reason why not.
+"""What an author may reply: reading it, so that JSON somewhere in a text becomes typed edits or a reason why not, and grammars
+that hold a small model to it while it writes. Both come from the same models.
 
 A reply is hostile until proven otherwise: it may be prose, half a JSON, ten megabytes, or repeat what a page told the
 author to say. Nothing of it reaches a document except through the fields below, and those only as far as
@@ -8,46 +9,83 @@ author to say. Nothing of it reaches a document except through the fields below,
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, TypeVar
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from coevo.skill.apply import blocks
 from coevo.skill.author import ReplyError
-from coevo.skill.edits import RULES, Op, ProposedEdit, defects
+from coevo.skill.edits import EXAMPLES, RULES, Op, ProposedEdit, defects, fold
+
+if TYPE_CHECKING:
+    from coevo.skill.document import SkillDocument
 
 Model = TypeVar("Model", bound=BaseModel)
 
 LONGEST_REPLY = 100_000
 LONGEST_RULE = 400
 
+_RULE = re.compile(r"- [^\n]+")
 
-class _Edit(BaseModel):
+
+# What a grammar leaves of a text: a sentence without quotes, mark-up or full stops inside. Readers take more than that.
+_SENTENCE = r"^[\p{L}\p{N}][\p{L}\p{N} ,;:'()/-]{8,158}[.!。]$"
+
+_Section = Annotated[str, Field(max_length=80)]
+_Rule = Annotated[str, Field(max_length=LONGEST_RULE, json_schema_extra={"pattern": _SENTENCE})]
+_Target = Annotated[str, Field(max_length=4 * LONGEST_RULE)]
+_File = Annotated[str, Field(max_length=80, json_schema_extra={"pattern": r"^references/[a-z]{2,20}\.md$"})]
+_Why = Annotated[str, Field(max_length=1000, json_schema_extra={"pattern": _SENTENCE})]
+
+
+class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
-    op: Literal["add", "replace", "delete", "move"]
-    section: str = Field(RULES, max_length=80)
-    text: str = Field("", max_length=LONGEST_RULE)
-    target: str = Field("", max_length=4 * LONGEST_RULE)
-    file: str = Field("", max_length=80)
-    why: str = Field("", max_length=1000)
+
+class _Add(_Part):
+    op: Literal["add"]
+    section: _Section = RULES
+    text: _Rule
+    why: _Why = ""
 
 
-class _Edits(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Replace(_Part):
+    op: Literal["replace"]
+    section: _Section = RULES
+    target: _Target
+    text: _Rule
+    why: _Why = ""
 
-    edits: list[_Edit] = Field(max_length=10)
+
+class _Delete(_Part):
+    op: Literal["delete"]
+    section: _Section = RULES
+    target: _Target
+    why: _Why = ""
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
+class _Move(_Part):
+    op: Literal["move"]
+    section: _Section = RULES
+    target: _Target
+    file: _File
+    why: _Why = ""
 
+
+class _Edits(_Part):
+    edits: list[Annotated[_Add | _Replace | _Delete | _Move, Field(discriminator="op")]] = Field(
+        max_length=10
+    )
+
+
+class _Group(_Part):
     ids: list[int] = Field(min_length=2)
     text: str = Field(min_length=1, max_length=LONGEST_RULE)
 
 
-class _Merged(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Merged(_Part):
     groups: list[_Group] = []
     conflicts: list[list[int]] = []
 
@@ -59,14 +97,15 @@ def read_edits(reply: str, *, most: int = 3) -> list[ProposedEdit]:
         raise ReplyError(f"{len(found)} edits; at most {most}, the most important ones")
     edits = []
     for number, item in enumerate(found, 1):
-        if "\n" in item.text:
+        text = "" if isinstance(item, _Delete) else item.file if isinstance(item, _Move) else item.text
+        if "\n" in text:
             raise ReplyError(f"edit {number}: the text has several lines; a rule is one sentence")
         edit = ProposedEdit(
             Op(item.op),
             item.section.strip("# ") or RULES,
-            {"delete": "", "move": item.file}.get(item.op, _one_line(item.text)),
-            target="" if item.op == "add" else item.target,
-            reason=" ".join(item.why.split()),
+            _one_line(text),
+            target="" if isinstance(item, _Add) else item.target,
+            reason=_one_line(item.why),
         )
         if problems := defects(edit):
             raise ReplyError(f"edit {number}: {'; '.join(problems)}")
@@ -74,19 +113,68 @@ def read_edits(reply: str, *, most: int = 3) -> list[ProposedEdit]:
     return edits
 
 
+def edits_grammar(document: SkillDocument, *, most: int = 3) -> str:
+    """The replies that `read_edits` takes and `document` has room for: at most `most` edits, in one short sentence each, of
+    sections that are there (or "Rules") and of rules that stand in them."""
+    standing = {
+        section.heading: [block for block in blocks(section.text) if _RULE.fullmatch(block)]
+        for section in document.sections
+        if section.heading and fold(section.heading) != fold(EXAMPLES)
+    }
+    schema = _Edits.model_json_schema()
+    kinds = schema.pop("$defs")
+    shapes = [_closed(kinds["_Add"], section={"enum": list(dict.fromkeys((RULES, *standing)))})]
+    for kind in ("_Replace", "_Delete", "_Move"):
+        shapes += [
+            _closed(kinds[kind], section={"const": heading}, target={"enum": rules})
+            for heading, rules in standing.items()
+            if rules
+        ]
+    return _lark(_closed(schema, edits={"type": "array", "maxItems": most, "items": {"anyOf": shapes}}))
+
+
 def read_merge(reply: str, count: int) -> tuple[list[tuple[list[int], str]], list[list[int]]]:
-    """Groups (indices from 0, one wording) and conflicts (indices) of a merge of `count` proposals. Raises `ReplyError`."""
+    """Groups (indices from 0, one wording) and conflicts (indices) of a merge of `count` proposals. A proposal belongs to the
+    first group that names it. Raises `ReplyError`."""
     merged = _validated(_Merged, reply)
-    seen: set[int] = set()
     for ids in (*(group.ids for group in merged.groups), *merged.conflicts):
         if strange := [i for i in ids if not 1 <= i <= count]:
             raise ReplyError(f"there is no proposal {strange[0]}; they are numbered 1 to {count}")
+    seen: set[int] = set()
+    groups = []
     for group in merged.groups:
-        if twice := [i for i in group.ids if i in seen] or len(set(group.ids)) < len(group.ids):
-            raise ReplyError(f"a proposal belongs to one group only ({twice})")
-        seen |= set(group.ids)
-    groups = [([i - 1 for i in group.ids], _one_line(group.text)) for group in merged.groups]
+        own = list(dict.fromkeys(i - 1 for i in group.ids if i not in seen))
+        if len(own) > 1:
+            groups.append((own, _one_line(group.text)))
+            seen |= set(group.ids)
     return groups, [sorted({i - 1 for i in ids}) for ids in merged.conflicts if len(set(ids)) > 1]
+
+
+def merge_grammar(texts: Sequence[str]) -> str:
+    """The replies that `read_merge` takes of so many proposals; a group is worded as one of `texts`, which are theirs."""
+    schema = _Merged.model_json_schema()
+    ids = {
+        "type": "array",
+        "items": {"enum": list(range(1, len(texts) + 1))},
+        "minItems": 2,
+        "maxItems": len(texts),
+    }
+    group = _closed(schema.pop("$defs")["_Group"], ids=ids, text={"enum": list(dict.fromkeys(texts))})
+    several = {"type": "array", "maxItems": len(texts) // 2}
+    return _lark(_closed(schema, groups=several | {"items": group}, conflicts=several | {"items": ids}))
+
+
+def _closed(schema: Mapping[str, Any], **narrow: Any) -> dict[str, Any]:
+    """The schema of an object with nothing but its fields, those of `narrow` required and as given there."""
+    fields = {**schema["properties"], **narrow}
+    required = [name for name in fields if name in narrow or name in schema.get("required", ())]
+    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+
+
+def _lark(schema: Mapping[str, Any]) -> str:
+    """A grammar in llguidance's dialect of Lark, with the spacing of the examples that authors are shown."""
+    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return f"start: %json {json.dumps({**schema, 'x-guidance': spacing}, ensure_ascii=False)}"
 
 
 def find_json(text: str) -> Any:

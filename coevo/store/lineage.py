@@ -31,10 +31,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class BlamedLine:
-    """A line of a document. `version` is the one that brought it in, `origin` None for lines a person wrote."""
+    """A line of a document. `version` is the one that brought it in (None for a blank line, which nobody did), `origin` None
+    for lines a person wrote."""
 
     text: str
-    version: str
+    version: str | None
     origin: Origin | None = None
     number: int = field(default=0, compare=False)
 
@@ -61,6 +62,9 @@ def blame(store: Store, version: str) -> list[BlamedLine]:
     origins: dict[str, dict[str, Origin]] = {}
     blamed = []
     for number, line in enumerate(chain[0]["text"].splitlines(), 1):
+        if not line.strip():
+            blamed.append(BlamedLine(line, None, number=number))
+            continue
         age = 0
         while age + 1 < len(chain) and line in texts[age + 1]:
             age += 1
