@@ -31,13 +31,13 @@ _RULE = re.compile(r"- [^\n]+")
 
 
 # What a grammar leaves of a text: a sentence without quotes, mark-up or full stops inside. Readers take more than that.
-_SENTENCE = r"^[\p{L}\p{N}][\p{L}\p{N} ,;:'()/-]{8,158}[.!。]$"
+_SENTENCE = r"^[\p{L}\p{N}][\p{L}\p{N} ,;:'()/-]{8,118}[.!。]$"
 
 _Section = Annotated[str, Field(max_length=80)]
 _Rule = Annotated[str, Field(max_length=LONGEST_RULE, json_schema_extra={"pattern": _SENTENCE})]
 _Target = Annotated[str, Field(max_length=4 * LONGEST_RULE)]
 _File = Annotated[str, Field(max_length=80, json_schema_extra={"pattern": r"^references/[a-z]{2,20}\.md$"})]
-_Why = Annotated[str, Field(max_length=1000, json_schema_extra={"pattern": _SENTENCE})]
+_Why = Annotated[str, Field(max_length=1000)]
 
 
 class _Part(BaseModel):
@@ -165,9 +165,9 @@ def merge_grammar(texts: Sequence[str]) -> str:
 
 
 def _closed(schema: Mapping[str, Any], **narrow: Any) -> dict[str, Any]:
-    """The schema of an object with nothing but its fields, those of `narrow` required and as given there."""
-    fields = {**schema["properties"], **narrow}
-    required = [name for name in fields if name in narrow or name in schema.get("required", ())]
+    """The schema of an object with what it must have and nothing else; fields of `narrow` are among that, as given there."""
+    required = [name for name in schema["properties"] if name in narrow or name in schema.get("required", ())]
+    fields = {name: narrow.get(name, schema["properties"][name]) for name in required}
     return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
 
 
