@@ -243,6 +243,29 @@ class TestRun:
     ) -> None:
         assert expected in bad(*arguments)
 
+    def test_the_database_is_named_as_everywhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        workspace(tmp_path)
+        short = ("run", "toy.toml", "es.generations=1", "schedule.mode=weights", "evaluate.grid=false", "-q")
+        assert "next: coevo report toy-1 --db 'my runs/a.sqlite'\n" in good(
+            *short, "--db", "my runs/a.sqlite"
+        )
+        assert "is finished; --new" in good(*short, "database='my runs/a.sqlite'"), "the same database"
+        monkeypatch.setenv("COEVO_DB", "b.sqlite")
+        good(*short)
+        assert [row["id"] for row in json.loads(good("runs", "--json"))] == ["toy-1"]
+        good(*short, "database=c.sqlite")
+        assert sorted(path.name for path in tmp_path.rglob("*.sqlite")) == [
+            "a.sqlite",
+            "b.sqlite",
+            "c.sqlite",
+        ]
+        checks = {one["name"]: one for one in json.loads(good("check", "toy.toml", "--quick", "--json"))}
+        assert checks["database"]["detail"] == "b.sqlite: 1 runs"
+        assert "--db d.sqlite and database=e.sqlite" in bad(*short, "--db", "d.sqlite", "database=e.sqlite")
+
     def test_progress_is_lines_when_it_is_not_a_terminal(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
