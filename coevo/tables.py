@@ -185,7 +185,9 @@ class SearchTable(Table):
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the problem")
     size: int | None = Field(
-        None, ge=1, description="instance size to search on; left out: the problem's own training size"
+        None,
+        ge=1,
+        description="instance size to search on, one of the problem's train split; left out: its usual one",
     )
     method: Literal["eoh", "sample"] = Field(
         "eoh", description="`eoh`: evolution of heuristics; `sample`: each one written from scratch"
