@@ -141,6 +141,7 @@ class TestCheck:
                 "experiment",
                 "packages",
                 "skill",
+                "analyst",
                 "agent",
                 "tasks",
                 "disk",
@@ -170,7 +171,7 @@ class TestCheck:
             ("tasks.options.test=0", "tasks", "no test tasks"),
             ("model.engine=engine.py:mkae", "model", "mkae"),
             ("model.engine=warp", "model", "unknown engine 'warp'"),
-            ("skill.analyst=oracle", "skill", "known analysts: miner"),
+            ("skill.analyst=oracle", "analyst", "known analysts: miner"),
             ("es.sigmaa=1", "experiment", "Did you mean es.sigma?"),
         ],
     )
