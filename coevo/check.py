@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from coevo.config import Experiment, load_experiment
 from coevo.engine import ENGINES
 from coevo.engine.base import Engine, Request
+from coevo.eoh.plan import largest_gate
 from coevo.errors import AgentError, CoevoError, ConfigError, EngineError, ModelError, StoreError, WorldError
 from coevo.progress import duration
 
@@ -366,10 +367,13 @@ class _Probes:
 def episode_count(experiment: Experiment) -> int:
     """Episodes of a whole run without retries, at most; an evaluation of all test tasks is taken as 100.
 
-    Those of a search are its candidates.
+    Those of a search are its candidates, its gates included.
     """
-    if experiment.search is not None:
-        return experiment.search.candidates
+    if (search := experiment.search) is not None:
+        evolves = experiment.schedule.mode in ("interleaved", "skill") and search.author == "model"
+        looks = search.generations // experiment.skill.every if evolves else 0
+        most = search.candidates + looks * largest_gate(experiment)
+        return min(most, search.budget) if search.budget else most
     es, skill, evaluate = experiment.es, experiment.skill, experiment.evaluate
     rollouts = es.generations * es.population * es.tasks_per_generation
     looks = 0 if experiment.schedule.mode == "weights" else es.generations // skill.every
