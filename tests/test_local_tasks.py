@@ -17,6 +17,7 @@ from coevo.errors import ConfigError
 from webarena import local
 from webarena.cli import webarena
 from webarena.configs import load_configs, parse_config
+from webarena.matching import DIALECTS, Dialect, url_match
 from webarena.sites import SITES, load_site
 from webarena.sites.base import Instance, Kind, Level, Template
 from webarena.sites.tasks import SPLITS, assign, deal, local_tasks, settle, to_config
@@ -72,6 +73,35 @@ def test_every_task_is_a_webarena_task() -> None:
         "wikipedia": 1401,
     }.items():
         assert all(first <= number < first + 99 for number in sites[site]), site
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_other_page_of_a_site_is_taken_for_the_right_one(dialect: Dialect) -> None:
+    """Addresses are compared by containment: /issue12 has /issue1 in it. What follows from that, another check must catch."""
+    tasks = [to_config(task) for task in local_tasks()]
+    pages = defaultdict(set)
+    for task in tasks:
+        if "url_match" in task["eval"]["eval_types"]:
+            pages[task["sites"][0]].update(task["eval"]["reference_url"].split(" |OR| "))
+    for task in tasks:
+        site, judged = task["sites"][0], task["eval"]
+        if "url_match" not in judged["eval_types"]:
+            continue
+        right = {url.rstrip("/") for url in judged["reference_url"].split(" |OR| ")}
+        wrong = [
+            url
+            for url in pages[site]
+            if url.rstrip("/") not in right
+            and url_match(judged["reference_url"], url, judged.get("url_note"), dialect)
+        ]
+        if not wrong:
+            continue
+        checks = [check for check in judged["program_html"] if check["url"] == "last"]
+        assert checks, f"{task['intent']}: {wrong[0]} would do"
+        for check in checks:
+            if check["locator"] == "document.location.pathname":
+                path = check["required_contents"]["exact_match"]
+                assert all(url.removeprefix(f"__{site.upper()}__") != path for url in wrong)
 
 
 def test_splits_share_neither_template_nor_entity() -> None:
