@@ -113,14 +113,15 @@ def test_splits_share_neither_template_nor_entity() -> None:
         assert [thing for thing, splits in where.items() if len(splits) > 1] == []
 
 
-def test_train_and_test_have_every_site_and_level_and_no_template_is_lost() -> None:
+def test_every_split_has_every_site_and_level_and_no_template_is_lost() -> None:
     tasks = local_tasks()
     strata = defaultdict(set)
     for task in tasks:
         strata[task.template.site, task.template.level].add(task.template.id)
-    for split in ("train", "test"):
+    assert len(strata) == 15
+    for split in SPLITS:
         there = {(task.template.site, task.template.level) for task in tasks if task.split == split}
-        assert {stratum for stratum, ids in strata.items() if len(ids) > 1} - there == set()
+        assert strata.keys() - there == set()
     kept = {task.template.id for task in tasks if task.split}
     assert {task.template.id for task in tasks} - kept == set()
 
