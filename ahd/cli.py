@@ -89,8 +89,11 @@ def evaluate(
 
     The file is run in the sandbox only. Example: coevo ahd evaluate mine.py --problem construct_tsp --split test
     """
+    from coevo.problem import check_size
+
     problem = _named(name)
     of = _split(split)
+    check_size("--size", problem, of, size)
     chosen = problem.size(of, size) if _is_bundled(problem) else size
     try:
         code = file.read_text(encoding="utf-8")

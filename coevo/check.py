@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from coevo.config import Experiment, load_experiment
+from coevo.engine import ENGINES
 from coevo.engine.base import Engine, Request
-from coevo.errors import AgentError, CoevoError, ConfigError, EngineError, StoreError, WorldError
+from coevo.eoh.plan import largest_gate
+from coevo.errors import AgentError, CoevoError, ConfigError, EngineError, ModelError, StoreError, WorldError
 from coevo.progress import duration
 
 if TYPE_CHECKING:
@@ -101,7 +103,10 @@ class _Probes:
         await self._try("packages", self._probe_packages)
         if self._experiment is None:
             return self._checks
+        if self._experiment.model.engine in ENGINES and not self._asks_nobody and self._engine is None:
+            await self._try("model files", self._probe_model_files)
         await self._try("skill", self._probe_skill)
+        await self._try("analyst", self._probe_analyst)
         await self._try("agent", self._probe_agent)
         await self._try("tasks", self._probe_tasks)
         if self._experiment.sampling.grammar:
@@ -112,9 +117,9 @@ class _Probes:
             return self._checks
         try:
             await self._try("world", self._probe_world, needs=("tasks",))
-            if self.experiment.search is not None and self.experiment.search.author == "chance":
+            if self._asks_nobody:
                 return self._checks
-            await self._try("model", self._probe_model, needs=("grammar",))
+            await self._try("model", self._probe_model, needs=("model files", "grammar"))
             await self._try("episode", self._probe_episode, needs=("skill", "agent", "world", "model"))
         finally:
             if self._engine is not None and not self._given:
@@ -152,6 +157,11 @@ class _Probes:
         assert self._experiment is not None
         return self._experiment
 
+    @property
+    def _asks_nobody(self) -> bool:
+        """Whether the run needs no model."""
+        return self.experiment.search is not None and self.experiment.search.author == "chance"
+
     def _probe_experiment(self) -> str:
         self._experiment = load_experiment(self._file, self._overrides)
         es, search = self._experiment.es, self._experiment.search
@@ -177,13 +187,34 @@ class _Probes:
             )
         return f"Python {sys.version.split()[0]}, coevo {metadata.version('coevo')}"
 
+    async def _probe_model_files(self) -> str:
+        """Device and files, both told, without loading anything."""
+        from coevo.engine.models import look_up, pick_device
+
+        told, problems = "", []
+        device = self.experiment.model.device
+        looks = [lambda: look_up(self.experiment.model_id)]
+        for look in [lambda: pick_device(device), *looks] if device.startswith("cuda") else looks:
+            try:
+                told = await asyncio.to_thread(look)
+            except ModelError as error:
+                problems.append(error)
+            except ModuleNotFoundError as error:
+                missing = f"the package {error.name!r} is missing"
+                problems.append(ModelError(missing, hint="pip install 'coevo[torch]'"))
+        if problems:
+            hints = (problem.hint for problem in problems)
+            raise ModelError(
+                "; ".join(problem.message for problem in problems),
+                hint="; ".join(hint for hint in hints if hint),
+            )
+        return told
+
     def _probe_skill(self) -> str:
-        from coevo.loop.authors import load_analyst
         from coevo.loop.resources import load_skill
         from coevo.loop.skills import budgets
 
         self._skill = load_skill(self.experiment)
-        load_analyst(self.experiment)
         excess = budgets(self.experiment.skill).excess(self._skill.body)
         if excess:
             raise Warn(
@@ -191,6 +222,12 @@ class _Probes:
                 "raise skill.max_lines or max_tokens",
             )
         return f"{self._skill.name}: {len(self._skill.body.splitlines())} lines"
+
+    def _probe_analyst(self) -> str:
+        from coevo.loop.authors import load_analyst
+
+        load_analyst(self.experiment)
+        return self.experiment.skill.analyst
 
     def _probe_agent(self) -> str:
         from coevo.loop.resources import load_agent
@@ -330,10 +367,13 @@ class _Probes:
 def episode_count(experiment: Experiment) -> int:
     """Episodes of a whole run without retries, at most; an evaluation of all test tasks is taken as 100.
 
-    Those of a search are its candidates.
+    Those of a search are its candidates, its gates included.
     """
-    if experiment.search is not None:
-        return experiment.search.candidates
+    if (search := experiment.search) is not None:
+        evolves = experiment.schedule.mode in ("interleaved", "skill") and search.author == "model"
+        looks = search.generations // experiment.skill.every if evolves else 0
+        most = search.candidates + looks * largest_gate(experiment)
+        return min(most, search.budget) if search.budget else most
     es, skill, evaluate = experiment.es, experiment.skill, experiment.evaluate
     rollouts = es.generations * es.population * es.tasks_per_generation
     looks = 0 if experiment.schedule.mode == "weights" else es.generations // skill.every

@@ -57,7 +57,8 @@ class Experiment(Table):
     name: str = Field("", pattern=r"^[a-z0-9][a-z0-9._-]*$|^$", description="left out: the name of the file")
     seed: int = Field(0, ge=-(2**63), lt=2**63, description="everything random is derived from it")
     database: str = Field(
-        "runs/coevo.sqlite", description="the trajectory store, relative to the working directory"
+        "runs/coevo.sqlite",
+        description="the trajectory store, relative to the working directory; usually named by `--db`",
     )
     model: ModelTable
     agent: AgentTable

@@ -98,6 +98,13 @@ class Sized(Protocol):
     def limits_on(self, split: Split, size: int | None) -> Limits: ...
 
 
+@runtime_checkable
+class Graded(Protocol):
+    """A problem that says which sizes the instances of a split have; without this, any size is handed to `solve`."""
+
+    def sizes(self, split: Split) -> Sequence[int]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A reference objective (mean over the split's instances) and who found it.
@@ -174,6 +181,19 @@ def load_problem(key: str, spec: str, options: Mapping[str, Any] | None = None) 
         )
     made: Problem = problem
     return made
+
+
+def check_size(key: str, problem: Problem, split: Split, size: int | None) -> None:
+    """Raises ConfigError when the problem says that the split has no instances of that size; `key` names the setting."""
+    if size is None or not isinstance(problem, Graded) or not callable(problem.sizes):
+        return
+    with explained(f"sizes of the problem {problem.name}", ConfigError):
+        known = [int(one) for one in problem.sizes(split)]
+    if size not in known:
+        raise ConfigError(
+            f"{key} = {size}: {problem.name} has no {split} instances of that size",
+            hint=f"choose {' or '.join(map(str, known))}, or leave it out",
+        )
 
 
 async def evaluate(

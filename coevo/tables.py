@@ -194,7 +194,9 @@ class SearchTable(Table):
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the problem")
     size: int | None = Field(
-        None, ge=1, description="instance size to search on; left out: the problem's own training size"
+        None,
+        ge=1,
+        description="instance size to search on, one of the problem's train split; left out: its usual one",
     )
     method: Literal["eoh", "sample"] = Field(
         "eoh", description="`eoh`: evolution of heuristics; `sample`: each one written from scratch"
@@ -210,7 +212,9 @@ class SearchTable(Table):
     )
     generations: int = Field(25, ge=1, description="generations after the start; `sample`: batches")
     budget: int = Field(
-        0, ge=0, description="candidates in all, the start included; 0: what the generations give"
+        0,
+        ge=0,
+        description="candidates in all, start, repairs and gates included; 0: what the generations give",
     )
     operators: tuple[Literal["e1", "e2", "m1", "m2", "m3"], ...] = Field(
         ("e1", "e2", "m1", "m2"), min_length=1, description="turns of a generation, in this order"

@@ -130,7 +130,10 @@ class TestEvaluate:
             main, ["ahd", "evaluate", str(heuristic(RATIO)), "--problem", "construct_kp", "--size", "7"]
         )
         assert result.exit_code == 1
-        assert "Error: construct_kp has no train instances of size 7\n  → choose size 100" in result.output
+        assert (
+            "Error: --size = 7: construct_kp has no train instances of that size\n  → choose 100"
+            in result.output
+        )
 
     def test_a_file_that_is_no_text(self, tmp_path):
         file = tmp_path / "mine.py"

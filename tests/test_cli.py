@@ -141,6 +141,7 @@ class TestCheck:
                 "experiment",
                 "packages",
                 "skill",
+                "analyst",
                 "agent",
                 "tasks",
                 "disk",
@@ -170,7 +171,7 @@ class TestCheck:
             ("tasks.options.test=0", "tasks", "no test tasks"),
             ("model.engine=engine.py:mkae", "model", "mkae"),
             ("model.engine=warp", "model", "unknown engine 'warp'"),
-            ("skill.analyst=oracle", "skill", "known analysts: miner"),
+            ("skill.analyst=oracle", "analyst", "known analysts: miner"),
             ("es.sigmaa=1", "experiment", "Did you mean es.sigma?"),
         ],
     )
@@ -243,6 +244,29 @@ class TestRun:
     ) -> None:
         assert expected in bad(*arguments)
 
+    def test_the_database_is_named_as_everywhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        workspace(tmp_path)
+        short = ("run", "toy.toml", "es.generations=1", "schedule.mode=weights", "evaluate.grid=false", "-q")
+        assert "next: coevo report toy-1 --db 'my runs/a.sqlite'\n" in good(
+            *short, "--db", "my runs/a.sqlite"
+        )
+        assert "is finished; --new" in good(*short, "database='my runs/a.sqlite'"), "the same database"
+        monkeypatch.setenv("COEVO_DB", "b.sqlite")
+        good(*short)
+        assert [row["id"] for row in json.loads(good("runs", "--json"))] == ["toy-1"]
+        good(*short, "database=c.sqlite")
+        assert sorted(path.name for path in tmp_path.rglob("*.sqlite")) == [
+            "a.sqlite",
+            "b.sqlite",
+            "c.sqlite",
+        ]
+        checks = {one["name"]: one for one in json.loads(good("check", "toy.toml", "--quick", "--json"))}
+        assert checks["database"]["detail"] == "b.sqlite: 1 runs"
+        assert "--db d.sqlite and database=e.sqlite" in bad(*short, "--db", "d.sqlite", "database=e.sqlite")
+
     def test_progress_is_lines_when_it_is_not_a_terminal(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -302,7 +326,7 @@ class TestResults:
     def test_times_are_to_the_second_and_show_gives_the_setting(self, work: Path) -> None:
         import re
 
-        assert len(re.findall(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", good("runs"))) == 2
+        assert len(re.findall(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b", good("runs"))) == 2
         text = good("show", "toy-1")
         assert "4 generations × 6 members" in text
         assert re.search(r"rollout +96 episodes, \d+ successes, 0 invalid", text)
@@ -418,8 +442,8 @@ class TestDatabase:
         text = good("db", "query", "SELECT * FROM episodes LIMIT 2")
         (first, _) = [line for line in text.splitlines() if line.startswith("id ")]
         assert len(first.split()[1]) == 16, "nothing is cut off"
-        assert "━" not in text
-        assert "━" in good("db", "query", "SELECT id, reward FROM episodes LIMIT 2")
+        assert text.count("\n\n") == 1, "two rows"
+        assert good("db", "query", "SELECT id, reward FROM episodes LIMIT 2").count("\n") == 3
 
     def test_queries_only_read(self, work: Path) -> None:
         assert "query failed" in bad("db", "query", "DELETE FROM runs")

@@ -12,7 +12,15 @@ from toysearch import search_workspace
 from coevo.config import Experiment, experiment_from, load_experiment
 from coevo.eoh.ledger import DoneTurn
 from coevo.eoh.operators import Operator, Turn
-from coevo.eoh.plan import moves, next_turn, perturbations, plan_children, sigma_and_alpha
+from coevo.eoh.plan import (
+    affords_gate,
+    largest_gate,
+    moves,
+    next_turn,
+    perturbations,
+    plan_children,
+    sigma_and_alpha,
+)
 from coevo.eoh.population import Individual
 from coevo.errors import ConfigError
 from coevo.tables import SearchTable
@@ -29,13 +37,15 @@ def experiment(search: dict[str, Any] | None = None, **tables: Any) -> Experimen
     return experiment_from(data | tables, directory=Path())
 
 
-def all_turns(table: SearchTable, alive: int = 5) -> list[Turn]:
+def all_turns(
+    table: SearchTable, alive: int = 5, *, gated: dict[int, int] | None = None, repairs: int = 0
+) -> list[Turn]:
     done: list[DoneTurn] = []
     turns = []
-    while (turn := next_turn(table, done)) is not None:
+    while (turn := next_turn(table, done, gated or {})) is not None:
         turns.append(turn)
         ids = tuple(str(n) for n in range(alive))
-        done.append(DoneTurn(turn.number, turn.generation, turn.operator, turn.children, ids))
+        done.append(DoneTurn(turn.number, turn.generation, turn.operator, turn.children, ids, repairs))
         assert len(turns) < 500
     return turns
 
@@ -55,6 +65,27 @@ def test_a_budget_is_kept_to_the_candidate() -> None:
     turns = all_turns(SearchTable(problem="x", budget=57))
     assert sum(turn.children for turn in turns) == 57
     assert turns[-1].children == 7
+
+
+def test_gates_and_repairs_are_candidates_of_the_budget() -> None:
+    table = SearchTable(problem="x", budget=57)
+    turns = all_turns(table, gated={0: 6, 1: 11})
+    assert sum(turn.children for turn in turns) == 40
+    turns = all_turns(table, repairs=3)
+    assert [turn.children for turn in turns] == [10, 10, 10, 10, 5]
+    assert len(all_turns(table, gated={1: 60})) == 0
+
+
+def test_a_gate_is_begun_only_if_the_budget_has_room_for_it_and_more() -> None:
+    """12 requests, the current skill and two others, two answers each: 72 at most. What it has spent itself is no reason to stop it."""
+    done = [DoneTurn(0, 0, Operator.I1, 10, ("a", "b")), DoneTurn(1, 1, Operator.E1, 10, ("a", "b"), 8)]
+    agent = {"graph": "agents/heuristic.py:graph", "skill": "skills/heuristic", "max_turns": 2}
+    for budget, room in ((100, False), (101, True), (0, True)):
+        of = experiment({"budget": budget}, skill={"dev_tasks": 12, "candidates": 2}, agent=agent)
+        assert largest_gate(of) == 72
+        assert affords_gate(of, done, {}) is room
+        assert affords_gate(of, done, {1: 40}) is room
+        assert affords_gate(of, done, {0: 1}) is (budget == 0)
 
 
 def test_a_population_of_one_needs_no_second() -> None:

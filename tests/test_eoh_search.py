@@ -268,9 +268,57 @@ async def test_the_skill_evolves_from_the_same_episodes(file: Path) -> None:
         )
         assert {"ok", "exception"} <= {row["status"] for row in evidence}
         assert store.query("SELECT * FROM episodes WHERE phase = 'gate' AND task LIKE 'doubling/g1.m1.%'")
+        budget = make_search_report(store, "toy-1").budget
+        assert budget.holds
+        assert budget.gated == budget.gate_answers > 0
+        assert budget.candidates == budget.judged + budget.gated == budget.answers
+        assert f"{budget.gated} in gates" in budget.sentence()
+
+
+async def test_gates_are_in_the_budget(file: Path) -> None:
+    """With skill evolution as many candidates as without, gates among them, and improvements are counted where they stand."""
+    (file.parent / "analyst.py").write_text(ANALYST)
+    overrides = [
+        "search.budget=70",
+        "schedule.mode=interleaved",
+        "skill.analyst=analyst.py:Rules",
+        "skill.dev_tasks=8",
+        "skill.candidates=1",
+    ]
+    with await search(file, *overrides) as store:
         report = make_search_report(store, "toy-1")
-        assert report.budget.holds
-        assert report.budget.gate_answers > 0
+        budget = report.budget
+        assert budget.holds
+        assert budget.planned == budget.candidates == 70
+        assert 0 < budget.gated <= 48
+        assert budget.judged == 70 - budget.gated
+        looks = store.query("SELECT generation FROM distillations ORDER BY generation")
+        gated = SearchLedger(store, "toy-1", "").gated()
+        assert list(gated) == [row["generation"] for row in looks]
+        assert looks[0]["generation"] == 1
+        assert report.curve[-1][0] <= 70
+        store.delete("episodes", {"id": store.query("SELECT id FROM episodes WHERE phase = 'gate'")[0]["id"]})
+        await store.flush()
+        assert not count_budget(store, "toy-1", load_experiment(file, overrides)).holds
+
+
+async def test_a_budget_without_room_for_a_gate_goes_to_the_search(file: Path) -> None:
+    (file.parent / "analyst.py").write_text(ANALYST)
+    overrides = ["schedule.mode=interleaved", "skill.analyst=analyst.py:Rules", "skill.dev_tasks=40"]
+    with await search(file, "search.budget=60", *overrides) as store:
+        assert not store.query("SELECT * FROM distillations")
+        assert (
+            count_budget(store, "toy-1", load_experiment(file, ["search.budget=60", *overrides])).judged == 60
+        )
+
+
+async def test_repairs_are_in_the_budget(file: Path) -> None:
+    with await search(file, "search.budget=40", "agent.max_turns=2") as store:
+        budget = make_search_report(store, "toy-1").budget
+        assert budget.holds
+        assert budget.repairs > 0
+        assert budget.judged + budget.repairs == budget.candidates == budget.answers
+        assert 40 <= budget.candidates < 40 + 5, "the last turn's repairs come on top"
 
 
 async def test_versions_that_are_good_at_different_operators_live_side_by_side(file: Path) -> None:

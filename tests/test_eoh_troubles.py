@@ -11,9 +11,11 @@ import pytest
 from test_eoh_search import ANALYST, ROWS, Notes
 from toysearch import search_workspace
 
+from coevo.check import check_experiment
 from coevo.config import load_experiment
 from coevo.eoh import make_search_report, run_search
 from coevo.errors import ConfigError
+from coevo.loop.resources import load_task_set
 from coevo.loop.stop import RunStopped
 from coevo.store import Store
 
@@ -73,6 +75,42 @@ async def test_enormous_results_are_invalid_and_hurt_nobody(
     assert odd
     assert {row["status"] for row in odd} == {"non_finite"}
     assert all(said in row["error"] for row in odd)
+
+
+def test_a_size_that_the_problem_does_not_have_is_told_before_the_model_is_loaded(
+    file: Path, edit: Edit
+) -> None:
+    edit("return FakeEngine(writes, delay_s=0.002)", 'raise RuntimeError("the model was loaded")')
+    overrides = ["search.problem=ahd:construct_tsp", "search.size=20"]
+    with pytest.raises(
+        ConfigError, match=r"search\.size = 20: construct_tsp has no train instances"
+    ) as caught:
+        asyncio.run(search(file, *overrides))
+    assert caught.value.hint == "choose 50, or leave it out"
+    (failed,) = [one for one in check_experiment(file, overrides, quick=True) if one.status == "failed"]
+    assert (failed.name, failed.next_step) == ("tasks", caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "refused"),
+    [
+        ("    def sizes(self, split):\n        return [3, 4]\n", "choose 3 or 4, or leave it out"),
+        ("    def sizes(self, split):\n        return 1 / 0\n", "toysearch.py, line"),
+        ("    sizes = (3, 4)\n", None),
+        ("", None),
+    ],
+)
+def test_a_problem_may_say_its_sizes_and_need_not(
+    file: Path, edit: Edit, sizes: str, refused: str | None
+) -> None:
+    edit("    async def solve(", sizes + "    async def solve(")
+    experiment = load_experiment(file, ["search.size=7"])
+    if refused is None:
+        load_task_set(experiment)
+    else:
+        with pytest.raises(ConfigError) as caught:
+            load_task_set(experiment)
+        assert refused in (caught.value.hint or "")
 
 
 async def test_a_reference_of_zero_has_a_gap(file: Path, edit: Edit) -> None:

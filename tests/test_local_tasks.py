@@ -17,6 +17,7 @@ from coevo.errors import ConfigError
 from webarena import local
 from webarena.cli import webarena
 from webarena.configs import load_configs, parse_config
+from webarena.matching import DIALECTS, Dialect, url_match
 from webarena.sites import SITES, load_site
 from webarena.sites.base import Instance, Kind, Level, Template
 from webarena.sites.tasks import SPLITS, assign, deal, local_tasks, settle, to_config
@@ -74,6 +75,35 @@ def test_every_task_is_a_webarena_task() -> None:
         assert all(first <= number < first + 99 for number in sites[site]), site
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_other_page_of_a_site_is_taken_for_the_right_one(dialect: Dialect) -> None:
+    """Addresses are compared by containment: /issue12 has /issue1 in it. What follows from that, another check must catch."""
+    tasks = [to_config(task) for task in local_tasks()]
+    pages = defaultdict(set)
+    for task in tasks:
+        if "url_match" in task["eval"]["eval_types"]:
+            pages[task["sites"][0]].update(task["eval"]["reference_url"].split(" |OR| "))
+    for task in tasks:
+        site, judged = task["sites"][0], task["eval"]
+        if "url_match" not in judged["eval_types"]:
+            continue
+        right = {url.rstrip("/") for url in judged["reference_url"].split(" |OR| ")}
+        wrong = [
+            url
+            for url in pages[site]
+            if url.rstrip("/") not in right
+            and url_match(judged["reference_url"], url, judged.get("url_note"), dialect)
+        ]
+        if not wrong:
+            continue
+        checks = [check for check in judged["program_html"] if check["url"] == "last"]
+        assert checks, f"{task['intent']}: {wrong[0]} would do"
+        for check in checks:
+            if check["locator"] == "document.location.pathname":
+                path = check["required_contents"]["exact_match"]
+                assert all(url.removeprefix(f"__{site.upper()}__") != path for url in wrong)
+
+
 def test_splits_share_neither_template_nor_entity() -> None:
     tasks = [task for task in local_tasks() if task.split]
     for of in (lambda task: task.template.id, lambda task: task.instance.entity):
@@ -83,14 +113,15 @@ def test_splits_share_neither_template_nor_entity() -> None:
         assert [thing for thing, splits in where.items() if len(splits) > 1] == []
 
 
-def test_train_and_test_have_every_site_and_level_and_no_template_is_lost() -> None:
+def test_every_split_has_every_site_and_level_and_no_template_is_lost() -> None:
     tasks = local_tasks()
     strata = defaultdict(set)
     for task in tasks:
         strata[task.template.site, task.template.level].add(task.template.id)
-    for split in ("train", "test"):
+    assert len(strata) == 15
+    for split in SPLITS:
         there = {(task.template.site, task.template.level) for task in tasks if task.split == split}
-        assert {stratum for stratum, ids in strata.items() if len(ids) > 1} - there == set()
+        assert strata.keys() - there == set()
     kept = {task.template.id for task in tasks if task.split}
     assert {task.template.id for task in tasks} - kept == set()
 

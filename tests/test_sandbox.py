@@ -113,6 +113,35 @@ async def test_a_damaged_frame_is_a_value_or_a_wire_error(data: st.DataObject) -
         list(wire.Reader(payload).column())
 
 
+@given(st.lists(st.none() | st.booleans() | st.integers() | st.floats(), min_size=1, max_size=20))
+async def test_numbers_of_several_types_are_packed(values: list[Any]) -> None:
+    assert equal(there_and_back(values), values)
+    writer = wire.Writer()
+    writer.value(values)
+    if all(type(value) is not int or -(2**63) <= value < 2**63 for value in values):
+        assert writer.frame(wire.RESULTS)[wire.HEADER.size + 9] in b"qdx"
+
+
+async def test_what_a_reply_may_hold() -> None:
+    """Arrays are one value, lists of numbers are packed; the same bound holds where replies are written and read."""
+    n = wire.MAX_VALUES
+    for fits in ([[0.5, 1]] * (n // 2), [np.zeros(9), 1.5, "x"] * (n // 3), [[0, 0.5, True, None] * n]):
+        writer = wire.Writer(reply=True)
+        writer.column(fits)
+        read = wire.Reader(bytearray(writer.frame(wire.RESULTS)[wire.HEADER.size :]))
+        assert len(list(read.column())) == len(fits)
+    rows = [np.zeros(1)] * (wire.MAX_WORK + 1)
+    for beyond in ([()] * (n + 1), ["x"] * (n + 1), [[("x",) * 20]] * (n // 20), rows):
+        with pytest.raises(wire.TooMuch, match="more than 65536 values came back"):
+            wire.Writer(reply=True).column(beyond)
+        writer = wire.Writer()
+        writer.column(beyond)  # what the driver sends has no bound
+        payload = bytearray(writer.frame(wire.RESULTS)[wire.HEADER.size :])
+        assert len(list(wire.Reader(payload, {}).column())) == len(beyond)
+        with pytest.raises(wire.TooMuch, match="an array counts as one value"):
+            list(wire.Reader(payload).column())
+
+
 async def test_arguments_and_results(sandbox: Sandbox) -> None:
     calls = [
         (1, 2.5, "x", np.arange(3), (1, np.ones((2, 2))), None, True),
@@ -166,6 +195,27 @@ async def test_numbers_of_numpy_come_back_as_python(sandbox: Sandbox) -> None:
         (float, 0.5),
         (bool, True),
         (int, 2**64 - 1),
+    ]
+
+
+async def test_a_reply_of_too_many_values_says_so(sandbox: Sandbox) -> None:
+    error = await failure(sandbox, "def f():\n    return [()] * 1_000_000\n")
+    assert error.category == Category.BAD_REPLY
+    assert error.message.startswith("more than 65536 values came back")
+    forged = (
+        "import sys\n"
+        "def f():\n"
+        "    frame = sys._getframe()\n"
+        "    while 'wire' not in frame.f_globals:\n"
+        "        frame = frame.f_back\n"
+        "    frame.f_globals['wire'].Writer._counted = lambda self, work: None\n"
+        "    return [()] * 1_000_000\n"
+    )
+    error = await failure(sandbox, forged)
+    assert error.category == Category.BAD_REPLY
+    assert error.message.startswith("the reply cannot be read: more than 65536 values came back")
+    assert await call(sandbox, "def f():\n    return [[i, i / 2] * 1000 for i in range(200)]\n") == [
+        [i, i / 2] * 1000 for i in range(200)
     ]
 
 

@@ -137,6 +137,37 @@ def test_from_a_folder_that_has_them_not(tmp_path):
         fetch(given=tmp_path / "none")
 
 
+def test_a_folder_without_them_is_told_even_if_they_are_there(copied, tmp_path):
+    fetch()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = CliRunner().invoke(webarena, ["fetch", "--from", str(empty)])
+    assert done.exit_code == 1
+    with pytest.raises(ConfigError) as caught:
+        fetch(given=empty)
+    for source in module.SOURCES:
+        assert f"{source.file} (sha256 {source.sha256})" in str(caught.value)
+    assert "looked at no *.json" in str(caught.value)
+    assert f"webarena.raw.json and webarena_lite.raw.json are in {cache_dir()} already" in str(caught.value)
+
+
+def test_a_folder_with_one_of_them_completes_the_other(copied, tmp_path):
+    fetch()
+    task_file("lite").unlink()
+    folder = tmp_path / "half"
+    folder.mkdir()
+    (folder / "lite.json").write_bytes(CONTENTS["lite"])
+    assert [row["from"] for row in fetch(given=folder)] == [
+        f"already there (not in {folder})",
+        str(folder / "lite.json"),
+    ]
+    task_file("full").unlink()
+    with pytest.raises(
+        ConfigError, match=r"is webarena.raw.json \(sha256 [0-9a-f]{64}\); looked at lite.json"
+    ):
+        fetch(given=folder)
+
+
 def test_to_a_place_one_may_not_write(copied, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"cannot write .*: .*\n.*--to DIR"):

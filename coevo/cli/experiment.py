@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from coevo.cli.common import console, json_option, print_json
+from coevo.cli.common import DEFAULT_DATABASE, Function, console, json_option, print_json
+from coevo.errors import ConfigError
+
+
+def experiment_arguments(function: Function) -> Function:
+    """FILE, the values that replace its own, and where the database is."""
+    function = click.option(
+        "--db",
+        "database",
+        envvar="COEVO_DB",
+        metavar="FILE",
+        help="The trajectory database (also COEVO_DB).  [default: the one the experiment names]",
+    )(function)
+    function = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")(function)
+    return click.argument("file", type=click.Path(path_type=Path))(function)
+
+
+def with_database(overrides: Sequence[str], database: str | None) -> Sequence[str]:
+    """`--db` as the override it stands for. Raises ConfigError when both are given; COEVO_DB gives way to the override."""
+    if not database:
+        return overrides
+    named = [override for override in overrides if override.partition("=")[0].strip() == "database"]
+    source = click.get_current_context().get_parameter_source("database")
+    if named and source is click.core.ParameterSource.COMMANDLINE:
+        raise ConfigError(
+            f"the database is named twice: --db {database} and {named[-1]}", hint="leave one out"
+        )
+    return [f"database={json.dumps(database, ensure_ascii=False)}", *overrides]
 
 
 @click.command()
@@ -30,11 +60,10 @@ def init(directory: Path) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@experiment_arguments
 @click.option("--quick", is_flag=True, help="Leave out what loads the model or starts the world.")
 @json_option
-def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) -> None:
+def check(file: Path, overrides: tuple[str, ...], database: str | None, quick: bool, as_json: bool) -> None:
     """Probe what an experiment needs.
 
     Nothing is spent before everything is known to work: files, agent graph, skill, tasks, disk, the world (browser) and the model are tried, and one episode is run; it goes
@@ -48,7 +77,7 @@ def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) ->
 
     from coevo.check import check_experiment, render_checks
 
-    checks = check_experiment(file, overrides, quick=quick)
+    checks = check_experiment(file, with_database(overrides, database), quick=quick)
     if as_json:
         print_json([asdict(one) for one in checks])
     else:
@@ -58,11 +87,10 @@ def check(file: Path, overrides: tuple[str, ...], quick: bool, as_json: bool) ->
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@experiment_arguments
 @click.option("--new", is_flag=True, help="Start another run even if this experiment has one.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only how it ended.")
-def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
+def run(file: Path, overrides: tuple[str, ...], database: str | None, new: bool, quiet: bool) -> None:
     """Run an experiment, or continue it.
 
     A run is continued when experiment, agent file and seed skill are the same as before; no finished episode is run
@@ -71,12 +99,13 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
     \b
     coevo run miniwob.toml
     coevo run miniwob.toml seed=2 es.population=32 schedule.mode=weights
+    coevo run miniwob.toml --db other.sqlite
     """
     from coevo.config import load_experiment
     from coevo.loop import run_async, run_experiment
     from coevo.progress import Progress, make_progress
 
-    experiment = load_experiment(file, overrides)
+    experiment = load_experiment(file, with_database(overrides, database))
     progress = Progress() if quiet else make_progress(sys.stdout)
     if experiment.search is None:
         work = run_experiment(experiment, progress=progress, new=new)
@@ -85,7 +114,7 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
 
         work = run_search(experiment, progress=progress, new=new)
     result = run_async(work)
-    database = "" if experiment.database == "runs/coevo.sqlite" else f" --db {experiment.database}"
+    option = "" if experiment.database == DEFAULT_DATABASE else f" --db {shlex.quote(experiment.database)}"
     if result.already:
         click.echo(f"run {result.run} of this experiment is finished; --new starts another one")
     elif result.status == "stopped":
@@ -94,7 +123,7 @@ def run(file: Path, overrides: tuple[str, ...], new: bool, quiet: bool) -> None:
     else:
         click.echo(f"run {result.run} is finished")
     if experiment.search is not None:
-        click.echo(f"next: coevo heuristics report {result.run}{database}")
+        click.echo(f"next: coevo heuristics report {result.run}{option}")
         return
     grid = " --grid" if experiment.evaluate.grid else ""
-    click.echo(f"next: coevo report {result.run}{grid}{database}")
+    click.echo(f"next: coevo report {result.run}{grid}{option}")

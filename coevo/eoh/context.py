@@ -62,7 +62,7 @@ class SearchContext:
 
     def plan(self) -> TurnPlan | None:
         """The turn after the stored ones; None when the search is over."""
-        turn = next_turn(self.table, self.ledger.turns())
+        turn = next_turn(self.table, self.ledger.turns(), self.ledger.gated())
         if turn is None:
             return None
         population = tuple(self.ledger.population())

@@ -14,7 +14,7 @@ from coevo.eoh.operators import Operator
 from coevo.eoh.replies import Draft
 from coevo.errors import ConfigError
 from coevo.meter import Meter
-from coevo.problem import Problem, Split, Verdict, evaluate, load_problem
+from coevo.problem import Problem, Split, Verdict, check_size, evaluate, load_problem
 from coevo.sandbox import CandidateError, Category, Sandbox
 
 Sink = Callable[[Task, Draft | None, Verdict], None]
@@ -226,4 +226,5 @@ def tasks(
     A program of more than `longest` characters is refused (0: any number).
     """
     found = load_problem("search.problem", problem, options or {})
+    check_size("search.size", found, "train", size)
     return HeuristicTasks(found, language_of(language, found), workers, size, longest)

@@ -20,7 +20,7 @@ from coevo.eoh.chance import draft_by_chance
 from coevo.eoh.choose import choose_best
 from coevo.eoh.context import SearchContext, SearchState, TurnPlan
 from coevo.eoh.operators import Operator, Turn
-from coevo.eoh.plan import next_turn, plan_children
+from coevo.eoh.plan import affords_gate, next_turn, plan_children
 from coevo.eoh.population import Individual, survivors
 from coevo.eoh.rewards import Outcome, rewards_of
 from coevo.eoh.start import start_drafts
@@ -199,11 +199,13 @@ def _looks(context: SearchContext) -> bool:
     done = context.ledger.turns()
     if not done:
         return False
-    following = next_turn(context.table, done)
+    gated = context.ledger.gated()
+    following = next_turn(context.table, done, gated)
     last = done[-1].generation
     ended = following is None or following.generation > last
     first = 0 if context.table.method == "sample" else 1
-    return ended and last >= first and (last - first + 1) % context.experiment.skill.every == 0
+    due = ended and last >= first and (last - first + 1) % context.experiment.skill.every == 0
+    return due and affords_gate(context.experiment, done, gated)
 
 
 def _undecided(context: SearchContext) -> bool:

@@ -31,13 +31,17 @@ def status_of(verdict: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DoneTurn:
-    """A stored turn: `population` are the ids of those alive after it, best first."""
+    """A stored turn: `population` are the ids of those alive after it, best first.
+
+    `repairs` are second and later answers of its children: they were judged like the first ones.
+    """
 
     number: int
     generation: int
     operator: Operator
     children: int
     population: tuple[str, ...]
+    repairs: int = 0
 
 
 class SearchLedger:
@@ -52,6 +56,7 @@ class SearchLedger:
     def turns(self) -> list[DoneTurn]:
         """The finished turns, in order."""
         rows = self._store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (self._run,))
+        repairs = self._repairs()
         return [
             DoneTurn(
                 row["turn"],
@@ -59,9 +64,31 @@ class SearchLedger:
                 Operator(row["operator"]),
                 row["children"],
                 tuple(json.loads(row["population"])),
+                repairs.get(row["turn"], 0),
             )
             for row in rows
         ]
+
+    def _repairs(self) -> dict[int, int]:
+        rows = self._store.query(
+            "SELECT h.turn, count(*) - count(DISTINCT s.episode) AS repairs FROM heuristics h"
+            " JOIN steps s ON s.episode = h.episode WHERE h.run = ? AND s.action IS NOT NULL GROUP BY h.turn",
+            (self._run,),
+        )
+        return {row["turn"]: row["repairs"] for row in rows}
+
+    def gated(self) -> dict[int, int]:
+        """Answers that gates asked for, by the generation after which they did; an episode without any counts as one."""
+        rows = self._store.query(
+            "SELECT generation, sum(answers) AS answers FROM ("
+            " SELECT e.generation, max(1, (SELECT count(*) FROM steps s WHERE s.episode = e.id AND s.action IS NOT NULL))"
+            " AS answers, row_number() OVER (PARTITION BY e.generation, e.arm, e.task, e.seed, e.skill_version"
+            " ORDER BY e.outcome = 'invalid', e.attempt) AS nth FROM episodes e"
+            " WHERE e.run = ? AND e.phase = 'gate' AND e.generation IS NOT NULL AND e.status = 'finished'"
+            " AND coalesce(e.category, '') != 'engine_error') WHERE nth = 1 GROUP BY generation",
+            (self._run,),
+        )
+        return {row["generation"]: row["answers"] for row in rows}
 
     def population(self) -> list[Individual]:
         """Those alive after the last finished turn, best first."""

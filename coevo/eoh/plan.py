@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coevo.config import Experiment
@@ -28,9 +28,14 @@ class Child:
     member: Member | None
 
 
-def next_turn(table: SearchTable, done: Sequence[DoneTurn]) -> Turn | None:
-    """The turn after `done`, or None at the end of the search."""
-    left = table.budget - sum(turn.children for turn in done) if table.budget else None
+def spent(done: Sequence[DoneTurn], gated: Mapping[int, int]) -> int:
+    """Candidates so far: every answer that was asked for and judged, repairs and gates included."""
+    return sum(turn.children + turn.repairs for turn in done) + sum(gated.values())
+
+
+def next_turn(table: SearchTable, done: Sequence[DoneTurn], gated: Mapping[int, int]) -> Turn | None:
+    """The turn after `done`, or None at the end of the search. `gated` are the candidates of gates by generation."""
+    left = table.budget - spent(done, gated) if table.budget else None
     if left is not None and left <= 0:
         return None
     generation, operator = _place(table, done)
@@ -41,6 +46,20 @@ def next_turn(table: SearchTable, done: Sequence[DoneTurn]) -> Turn | None:
     return Turn(
         len(done), generation, operator, min(children, left) if left is not None else children, offset
     )
+
+
+def affords_gate(experiment: Experiment, done: Sequence[DoneTurn], gated: Mapping[int, int]) -> bool:
+    """Whether the budget has room for the gate after the last turn, however long it takes, and something after it."""
+    table = experiment.search
+    assert table is not None
+    earlier = {generation: count for generation, count in gated.items() if generation < done[-1].generation}
+    return not table.budget or table.budget - spent(done, earlier) > largest_gate(experiment)
+
+
+def largest_gate(experiment: Experiment) -> int:
+    """Candidates of a gate that compares everything it may: the current skill and all others on every request."""
+    skill = experiment.skill
+    return skill.dev_tasks * (1 + skill.candidates) * experiment.agent.max_turns
 
 
 def _place(table: SearchTable, done: Sequence[DoneTurn]) -> tuple[int, Operator | None]:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from coevo.config import Experiment, experiment_from
 from coevo.eoh.budget import Budget, count_budget
-from coevo.eoh.ledger import FIRST_OF_ITS_KIND
+from coevo.eoh.ledger import FIRST_OF_ITS_KIND, SearchLedger
 from coevo.errors import CoevoError, StoreError
 from coevo.problem import Reference, load_problem
 from coevo.store import queries
@@ -44,11 +44,7 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
     if experiment.search is None:
         raise StoreError(f"run {row['id']} is no search over heuristics", hint=f"coevo report {row['id']}")
     run = row["id"]
-    objectives = store.query("SELECT objective FROM heuristics WHERE run = ? ORDER BY turn, number", (run,))
-    curve: list[tuple[int, float]] = []
-    for count, one in enumerate(objectives, 1):
-        if one["objective"] is not None and (not curve or one["objective"] < curve[-1][1]):
-            curve.append((count, one["objective"]))
+    curve = _curve(store, run)
     best = store.query(
         "SELECT h.id, h.operator, h.generation, h.objective, h.thought, v.objective AS val, v.gap AS val_gap,"
         " t.objective AS test, t.gap AS test_gap FROM heuristics h"
@@ -70,10 +66,26 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
         problem=problem[0]["problem"] if problem else experiment.search.problem,
         arm=arm_of(experiment),
         turns=tuple(turns),
-        curve=tuple(curve),
+        curve=curve,
         best=tuple(best),
         budget=count_budget(store, run, experiment),
     )
+
+
+def _curve(store: Store, run: str) -> tuple[tuple[int, float], ...]:
+    """Candidates so far (repairs and gates of earlier turns included) and the objective, at each improvement."""
+    ledger = SearchLedger(store, run, "")
+    gated, repairs = ledger.gated(), {turn.number: turn.repairs for turn in ledger.turns()}
+    rows = store.query(
+        "SELECT turn, generation, objective FROM heuristics WHERE run = ? ORDER BY turn, number", (run,)
+    )
+    curve: list[tuple[int, float]] = []
+    for count, row in enumerate(rows, 1):
+        if row["objective"] is not None and (not curve or row["objective"] < curve[-1][1]):
+            others = sum(n for turn, n in repairs.items() if turn < row["turn"])
+            others += sum(n for generation, n in gated.items() if generation < row["generation"])
+            curve.append((count + others, row["objective"]))
+    return tuple(curve)
 
 
 def _reference(experiment: Experiment) -> Reference | None:

@@ -190,9 +190,11 @@ def _category(error: BaseException) -> str:
 
 
 def _results(results: list[Any]) -> wire.Writer:
-    writer = wire.Writer()
+    writer = wire.Writer(reply=True)
     try:
         writer.column(results)
+    except wire.TooMuch:
+        raise
     except wire.WireError:
         for index, result in enumerate(results):
             try:

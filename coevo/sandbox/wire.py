@@ -3,8 +3,8 @@
 A frame is a header (magic, kind, length) and a payload. Values are None, bool, int, float, str, tuple,
 list and arrays of booleans, integers or floats. The arguments of many calls go as columns: all first
 arguments, then all second ones. A column of equal type is packed into one buffer, which makes a round of
-small calls cheap on both sides. `Reader` checks every length against what is there, so that any bytes at
-all end in a value or in `WireError`.
+small calls cheap on both sides. `Reader` checks every length against what is there, and how much work a
+reply is, so that any bytes at all end, within a second, in a value or in `WireError`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ DTYPES = {
     for code in ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
 }
 MAX_DEPTH = 32
-MAX_VALUES = 1 << 20
-"""Values outside of arrays and packed columns in one payload."""
+MAX_WORK = 1 << 20
+"""Of taking a reply apart; the unit is one item of a packed column, about a third of a microsecond."""
+ALONE = 16
+"""Work of a value that has a tag of its own: a string, a tuple, a list, an array."""
+MAX_VALUES = MAX_WORK // ALONE
 MAX_INT_BYTES = 1024
 MAX_DIMENSIONS = 32
 ALIGNMENT = 16
@@ -42,10 +45,21 @@ _FLOAT = struct.Struct("<d")
 _dtype_of, _shape_of = attrgetter("dtype"), attrgetter("shape")
 _INTS = {int, np.int64, np.int32, np.intp, np.int16, np.int8, np.uint8, np.uint16, np.uint32}
 _FLOATS = {float, np.float64, np.float32, np.float16}
+_SCALARS = {*_INTS, *_FLOATS, bool, np.bool_, type(None)}
+_CONSTANTS = {"N": None, "T": True, "F": False}
 
 
 class WireError(ValueError):
     """Bytes that are no value, or a value that is no plain data."""
+
+
+class TooMuch(WireError):
+    """A reply that takes too long to read."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"more than {MAX_VALUES} values came back besides lists of numbers; an array counts as one value"
+        )
 
 
 class Shared:
@@ -67,11 +81,15 @@ class Ragged:
 
 
 class Writer:
-    """Collects a payload. Arrays start at multiples of 16 bytes, so that they can be used where they lie."""
+    """Collects a payload. Arrays start at multiples of 16 bytes, so that they can be used where they lie.
 
-    def __init__(self) -> None:
+    A `reply` is held to the work that `Reader` spends on one.
+    """
+
+    def __init__(self, *, reply: bool = False) -> None:
         self._parts: list[Any] = []
         self._size = 0
+        self._work_left = MAX_WORK if reply else None
 
     def frame(self, kind: int) -> bytes:
         parts = [HEADER.pack(MAGIC, kind, self._size), *self._parts]
@@ -81,6 +99,7 @@ class Writer:
             return b"".join([part.tobytes() if isinstance(part, np.ndarray) else part for part in parts])
 
     def value(self, value: Any, depth: int = 0) -> None:
+        self._counted(ALONE)
         kind = type(value)
         if value is None:
             self._put(b"N")
@@ -127,8 +146,8 @@ class Writer:
         kinds = set(map(type, values))
         if len(kinds) == 1 and self._uniform(values, *kinds):
             return
-        if len(values) > MAX_VALUES:
-            raise WireError(f"a {type(values).__name__} of {len(values)} values")
+        if kinds and kinds <= _SCALARS and self._mixed(values):
+            return
         self._put(_COUNT.pack(len(values)) + b"v")
         for value in values:
             self.value(value, depth)
@@ -166,6 +185,7 @@ class Writer:
                 return False
             shapes = list(map(_shape_of, values))
             if shapes.count(shape) == number:
+                self._counted(number)
                 self._put(_COUNT.pack(number) + b"b")
                 self._items(dtype, (number, *shape), values)
             elif set(map(len, shapes)) == {1}:
@@ -174,6 +194,28 @@ class Writer:
                 return False
         else:
             return False
+        return True
+
+    def _mixed(self, values: Sequence[Any]) -> bool:
+        """Pack numbers, truth values and None side by side, unless a number is beyond 64 bits."""
+        tags, integers, floats = bytearray(), [], []
+        for value in values:
+            if value is None:
+                tags += b"N"
+            elif isinstance(value, bool | np.bool_):
+                tags += b"T" if value else b"F"
+            elif isinstance(value, float | np.floating):
+                tags += b"d"
+                floats.append(value)
+            else:
+                tags += b"i"
+                integers.append(value)
+        try:
+            packed = struct.pack(f"<{len(integers)}q{len(floats)}d", *integers, *floats)
+        except struct.error:
+            return False
+        self._counted(len(tags))
+        self._put(_COUNT.pack(len(tags)) + b"x" + tags + packed)
         return True
 
     def _integer(self, value: int) -> None:
@@ -187,6 +229,7 @@ class Writer:
 
     def _ragged(self, dtype: Any, lengths: Sequence[int], arrays: Sequence[Any]) -> None:
         number = len(lengths)
+        self._counted(number)
         self._put(_COUNT.pack(number) + b"r" + struct.pack(f"<{number}Q", *lengths))
         self._items(dtype, (sum(lengths),), arrays)
 
@@ -197,6 +240,12 @@ class Writer:
         self._put(bytes(-self._size % ALIGNMENT))
         self._parts.extend(arrays)
         self._size += math.prod(shape) * dtype.itemsize
+
+    def _counted(self, work: int) -> None:
+        if self._work_left is not None:
+            self._work_left -= work
+            if self._work_left < 0:
+                raise TooMuch
 
     def _put(self, data: bytes) -> None:
         self._parts.append(data)
@@ -215,20 +264,23 @@ def plain_array(value: Any) -> Any:
 
 
 class Reader:
-    """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be."""
+    """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be.
+
+    `shared`: what a candidate has been sent; without it the payload is a reply, and its work is bounded.
+    """
 
     def __init__(self, payload: bytearray | bytes, shared: Mapping[int, Any] | None = None) -> None:
         self._payload = payload
         self._at = 0
         self._shared = shared
-        self._values = 0
+        self._work = 0
 
     def end(self) -> None:
         if self._at != len(self._payload):
             raise WireError("bytes after the end of a value")
 
     def value(self, depth: int = 0) -> Any:
-        self._counted(1)
+        self._counted(ALONE)
         tag = self._tag()
         if tag == "i":
             return _INT.unpack(self._take(8))[0]
@@ -265,7 +317,11 @@ class Reader:
             return iter(struct.unpack(f"<{number}q", self._take(8 * number)))
         if tag == "d":
             return iter(struct.unpack(f"<{number}d", self._take(8 * number)))
+        if tag == "v":
+            return iter([self.value(depth) for _ in range(number)])
         self._counted(number)
+        if tag == "x":
+            return self._mixed(number)
         if tag == "b":
             rows = self._array()
             if rows.ndim < 2 or len(rows) != number:
@@ -280,8 +336,6 @@ class Reader:
         if tag == "S":
             copy = self._copier(self.count())
             return (copy() for _ in range(number))
-        if tag == "v":
-            return iter([self.value(depth) for _ in range(number)])
         raise WireError(f"unknown column {tag!r}")
 
     def calls(self) -> Iterator[tuple[Any, ...]]:
@@ -290,10 +344,21 @@ class Reader:
         self.end()
         return zip(*columns, strict=True) if width else iter([()] * number)
 
-    def _counted(self, number: int) -> None:
-        self._values += number
-        if self._values > MAX_VALUES:
-            raise WireError(f"more than {MAX_VALUES} values")
+    def _mixed(self, number: int) -> Iterator[Any]:
+        tags = self._take(number).decode("latin-1")
+        integers, floats = tags.count("i"), tags.count("d")
+        if integers + floats + sum(map(tags.count, _CONSTANTS)) != number:
+            raise WireError("unknown tags in a column")
+        numbers = {
+            "i": iter(struct.unpack(f"<{integers}q", self._take(8 * integers))),
+            "d": iter(struct.unpack(f"<{floats}d", self._take(8 * floats))),
+        }
+        return iter([next(numbers[tag]) if tag in numbers else _CONSTANTS[tag] for tag in tags])
+
+    def _counted(self, work: int) -> None:
+        self._work += work
+        if self._shared is None and self._work > MAX_WORK:
+            raise TooMuch
 
     def _tag(self) -> str:
         return chr(self._take(1)[0])
@@ -328,9 +393,6 @@ class Reader:
                 raise WireError(str(error)) from None
         items = np.frombuffer(self._payload, dtype, number, start).reshape(shape)
         return items.view(np.uint8) != 0 if dtype.kind == "b" else items
-
-
-_CONSTANTS = {"N": None, "T": True, "F": False}
 
 
 def fresh(value: Any) -> Any:

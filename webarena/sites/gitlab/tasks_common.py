@@ -35,8 +35,10 @@ def impossible() -> dict[str, Any]:
 
 
 def stands_on(path: str) -> dict[str, Any]:
-    """The agent stops on the page `path`."""
-    return _evaluation(url=f"{SITE}{path}")
+    """The agent stops on the page `path`. WebArena's own rule for addresses takes /issue12 for /issue1, so the whole path counts."""
+    return _evaluation(
+        url=f"{SITE}{path}", program_html=[script_target("last", "document.location.pathname", path)]
+    )
 
 
 def shows(*targets: dict[str, Any]) -> dict[str, Any]:

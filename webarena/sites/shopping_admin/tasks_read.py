@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from webarena.sites.base import Instance, Template
-from webarena.sites.shopping.content import STATUSES, Customer, Product, Shop, content, dollars
+from webarena.sites.shopping.content import STATUSES, Customer, Order, Product, Shop, content, dollars
 from webarena.sites.shopping.evals import (
     about_products,
     answer,
@@ -259,6 +259,38 @@ async def _solve_best_line(page: Page, instance: Instance, url: str) -> str:
     return f"{title}: {await page.get_by_label('Num in stock').first.input_value()}"
 
 
+def _order_page(order: Order) -> str:
+    return f"{START}orders/{order.number}/"
+
+
+def _total_here(seed: int) -> list[Instance]:
+    return [
+        Instance({"number": order.number}, order.entity, mentions(dollars(order.total)), _order_page(order))
+        for order in drawn(1112, seed, content(seed).orders)
+    ]
+
+
+async def _solve_total_here(page: Page, instance: Instance, url: str) -> str:
+    return await fact(page, "Order information", "Order Total")
+
+
+def _buyer_here(seed: int) -> list[Instance]:
+    shop = content(seed)
+    return [
+        Instance(
+            {"number": order.number},
+            order.entity,
+            mentions(shop.customer(order.customer).name),
+            _order_page(order),
+        )
+        for order in drawn(1113, seed, shop.orders)
+    ]
+
+
+async def _solve_buyer_here(page: Page, instance: Instance, url: str) -> str:
+    return await fact(page, "Customer Information", "Name")
+
+
 TEMPLATES = (
     Template(
         1101,
@@ -368,6 +400,26 @@ TEMPLATES = (
         "For which product was most paid in order {{number}}, and how many pieces of it are in stock now?",
         _best_line,
         _solve_best_line,
+        "default",
+    ),
+    Template(
+        1112,
+        SITE,
+        1,
+        "information",
+        "What is the total of order {{number}}, the one on the page?",
+        _total_here,
+        _solve_total_here,
+        "default",
+    ),
+    Template(
+        1113,
+        SITE,
+        1,
+        "information",
+        "Who placed order {{number}}, the one on the page? Answer with the customer's name.",
+        _buyer_here,
+        _solve_buyer_here,
         "default",
     ),
 )
