@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ from coevo.engine.grammar import check_grammar
 from coevo.engine.padded import PaddedRunner
 from coevo.errors import ConfigError, EngineError
 from coevo.loop.resources import open_resources
-from coevo.skill import EditStatus, Op, SkillDocument, apply_edits
+from coevo.skill import EditStatus, SkillDocument, apply_edits
 from coevo.skill.replies import edits_grammar, merge_grammar, read_edits, read_merge
 from coevo.testing_models import tiny_model
 
@@ -181,17 +182,16 @@ async def test_whatever_follows_an_authors_grammar_is_read(load: Load) -> None:
     """A model with random weights says anything the grammar leaves."""
     engine = load()
     grammar = edits_grammar(DOCUMENT, most=2)
-    seen = set()
-    for answer in await engine.generate(
-        [ask(seed, grammar=grammar, max_tokens=900, temperature=3.0) for seed in range(24)]
-    ):
+    requests = [ask(seed, grammar=grammar, max_tokens=900, temperature=3.0) for seed in range(24)]
+    proposed = 0
+    for answer in await engine.generate(requests):
         assert answer.finish_reason == "stop"
         edits = read_edits(answer.text, most=2)
-        seen |= {edit.op for edit in edits}
+        proposed += len(edits)
         for edit in edits:
             (status,) = apply_edits(DOCUMENT, [edit]).statuses
             assert status.status is EditStatus.APPLIED
-    assert seen == set(Op)
+    assert proposed
     texts = ["Click links.", "Wait for the page.", "Never wait."]
     grammar = merge_grammar(texts)
     merged = [
@@ -202,6 +202,36 @@ async def test_whatever_follows_an_authors_grammar_is_read(load: Load) -> None:
     ]
     assert any(groups for groups, _ in merged)
     assert {text for groups, _ in merged for _, text in groups} <= set(texts)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"op": "add", "section": "Rules", "text": "Read the page first."},
+        {
+            "op": "replace",
+            "section": "Rules",
+            "target": '- Click "links".',
+            "text": "Click what the task names.",
+        },
+        {"op": "delete", "section": "Forms", "target": "- Fill in {all}."},
+        {"op": "move", "section": "Rules", "target": "- Wait.", "file": "references/waiting.md"},
+    ],
+    ids=lambda edit: edit["op"],
+)
+async def test_an_authors_grammar_leaves_every_kind_of_edit(load: Load, edit: dict[str, str]) -> None:
+    grammars = load()._grammars
+
+    def follows(*edits: dict[str, str]) -> bool:
+        matcher = grammars.matcher(edits_grammar(DOCUMENT, most=2))
+        tokens = grammars._tokens().tokenize_str(json.dumps({"edits": edits}))
+        return matcher.consume_tokens(tokens) and matcher.is_accepting()
+
+    assert follows(edit)
+    assert follows(edit, edit)
+    assert not follows(edit, edit, edit)
+    assert not follows(edit | {"section": "Elsewhere"})
+    assert not follows({key: value.replace(".", "\n.") for key, value in edit.items()})
 
 
 # -- from the experiment file ------------------------------------------------------------------------------------------
