@@ -5,8 +5,8 @@ task's own script, then stop). Printed are medians of each phase and its share o
 restoring (nothing changed; every file changed) and saving a site takes. Phases: `lease` (a private copy and a clean context), `reset`, `step`, `script`
 (driving the page by the task's script), `score` (the last action and the evaluators), `release`.
 
-`--writers N` runs N episodes of tasks that write, eight at once, then the same one at a time, and compares the scores.
-Each task is there twice, side by side: once done by its script, once by doing nothing, which must not profit.
+`--writers N` instead runs N episodes that write by their tasks' scripts, eight at once, then the same one at a time, and
+compares the scores. Beside each one the same task is done by doing nothing, which must not profit.
 """
 
 from __future__ import annotations
@@ -112,11 +112,14 @@ async def measure(sites: Sequence[str] | None, slots: int, count: int) -> dict[s
 
 
 async def writers(sites: Sequence[str] | None, count: int, slots: int) -> dict[str, Any]:
-    """Scores of `count` writing episodes, `slots` at once and one at a time: script and idleness side by side."""
+    """Scores of `count` writing episodes and as many idle ones beside them, `slots` at once and one at a time."""
     task_set = tasks(sites)
     changing = [task for task in task_set.local("train") if task.template.kind == "change"]
-    some = sample(changing, 2)  # by template, so by site: take them from all over the list
-    taken = [some[place * len(some) // (count // 2)] for place in range(count // 2)]
+    templates = {task.template.id for task in changing}
+    some = sample(changing, -(-count // len(templates)))
+    taken = [
+        some[place * len(some) // count] for place in range(count)
+    ]  # all over the list, so over the sites
     todo = [(task, scripted) for task in taken for scripted in (True, False)]
 
     async def scores(size: int) -> list[float | None]:
@@ -136,7 +139,7 @@ async def writers(sites: Sequence[str] | None, count: int, slots: int) -> dict[s
 
     together, alone = await scores(slots), await scores(1)
     return {
-        "episodes": len(todo),
+        "episodes": count,
         "slots": slots,
         "equal": together == alone,
         "as_expected": together == [float(scripted) for _, scripted in todo],
@@ -172,22 +175,30 @@ async def main() -> None:
     parser.add_argument("--tasks", type=int, default=48, help="episodes for each number of slots")
     parser.add_argument("--slots", default="1,4,8", help="how many at once, e.g. 1,4,8")
     parser.add_argument(
-        "--writers", type=int, default=0, help="compare so many writing episodes, eight at once"
+        "--writers", type=int, default=0, help="instead: compare so many writing episodes, eight at once"
     )
     parser.add_argument("--sites", nargs="*", help="left out: all that run here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
-    found["copies"] = await copies(options.sites, 10)
-    found["runs"] = [
-        await measure(options.sites, int(slots), options.tasks) for slots in options.slots.split(",")
-    ]
     if options.writers:
         found["writers"] = await writers(options.sites, options.writers, 8)
+    else:
+        found["copies"] = await copies(options.sites, 10)
+        found["runs"] = [
+            await measure(options.sites, int(slots), options.tasks) for slots in options.slots.split(",")
+        ]
     if options.json:
         print(json.dumps(found, indent=2))
         return
     print(f"{found['cores']} cores, load {found['load']:.1f}")
+    if options.writers:
+        run = found["writers"]
+        print(
+            f"{run['episodes']} writers, {run['slots']} at once: scores {'equal' if run['equal'] else 'DIFFER from'} one at a"
+            f" time, {'all' if run['as_expected'] else 'NOT all'} as expected"
+        )
+        return
     print(f"starting all sites: {found['copies'].pop('all')['start_s']:.1f} s")
     for site, times in found["copies"].items():
         print(
@@ -204,12 +215,6 @@ async def main() -> None:
                 f"  {phase:<8} n={row['n']:<4} median {row['median_ms']:7.1f} ms   p95 {row['p95_ms']:7.1f} ms"
                 f"   {100 * row['share']:4.1f} %"
             )
-    if options.writers:
-        run = found["writers"]
-        print(
-            f"{run['episodes']} writers, {run['slots']} at once: scores {'equal' if run['equal'] else 'DIFFER from'} one at a"
-            f" time, {'all' if run['as_expected'] else 'NOT all'} as expected"
-        )
 
 
 if __name__ == "__main__":

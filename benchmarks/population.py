@@ -89,7 +89,7 @@ async def measure(
         await together.update(Step(0, tuple(range(1000, 1000 + len(z))), z, len(z), 0.01, 0.01, spec))
         if "training_peak_mb" not in found:
             found["training_peak_mb"] = peak_mb(device)
-            found["master_mb"] = together.weights.master_bytes / 2**20  # type: ignore[attr-defined]
+            found["master_mb"] = together.weights.master_bytes / 2**20
         await together.close()
         del together
         alone = load(noise=spec, population="sequential")
@@ -124,7 +124,9 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    scopes = {name: SCOPES[name] for name in ([options.scope] if options.scope else SCOPES)}
+    scopes: dict[str, tuple[str, ...]] = {
+        name: SCOPES[name] for name in ([options.scope] if options.scope else SCOPES)
+    }
     load = partial(
         load_engine, options.model, threads=options.threads, device=options.device, dtype=options.dtype
     )
