@@ -178,6 +178,20 @@ async def test_each_answer_is_delivered_once_and_the_short_ones_first(load: Load
     assert [answer.completion_tokens for answer in answers] == lengths
 
 
+async def test_closing_ends_what_is_being_written(load: Load) -> None:
+    engine = load()
+    begun = asyncio.Event()
+    work = asyncio.create_task(
+        engine.generate(
+            [ask("short", max_tokens=1), ask("long", max_tokens=900)], deliver=lambda *_: begun.set()
+        )
+    )
+    await begun.wait()
+    await engine.close()
+    with pytest.raises(EngineError, match="closed while it was writing"):
+        await work
+
+
 async def test_sequential_population_gives_the_texts_of_the_batched_one(load: Load) -> None:
     requests = [ask(f"page {i}", Perturbation(seed, 0.2)) for seed in range(4) for i in range(3)]
     batched = await load(population="batched").generate(requests)

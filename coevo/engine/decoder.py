@@ -10,6 +10,7 @@ from coevo.engine import packed, sampling
 from coevo.engine.base import FinishReason, Sampling
 from coevo.engine.masks import GrammarMasks
 from coevo.engine.padded import PaddedRunner
+from coevo.errors import EngineError
 
 _COMPACT = 0.75  # drop finished sequences once the living ones are at most this share of the batch
 
@@ -34,6 +35,7 @@ class Decoder:
         prompts: Sequence[packed.Prompt],
         masks: GrammarMasks,
         tell: Callable[[int, Written], None],
+        closed: Callable[[], bool],
     ) -> None:
         self._tokenizer = tokenizer
         self._stop_ids = frozenset(stop_ids)
@@ -41,13 +43,17 @@ class Decoder:
         self._prompts = prompts
         self._masks = masks
         self._tell = tell
+        self._closed = closed
         self._outputs: list[list[int]] = [[] for _ in prompts]
         self._ended: set[int] = set()
 
     def run(self, runner: packed.PackedRunner | PaddedRunner) -> None:
+        """Raises EngineError when the engine is `closed` before the last sequence has ended."""
         room = max(s.max_tokens for s in self._samplings)
         logits, rows = runner.start(self._prompts, room)  # rows[k]: which sequence logits[k] speaks of
         while True:
+            if self._closed():
+                raise EngineError("the engine was closed while it was writing")
             self._masks.apply(logits, rows, self._ended)
             tokens = sampling.pick(
                 logits,

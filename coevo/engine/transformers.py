@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -99,6 +100,7 @@ class TransformersEngine:
             if self._packed
             else PaddedRunner(self._model, self._population, self._stops[0])
         )
+        self._closed = threading.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="coevo-engine")
         self.processed = {"prompt_tokens": 0, "computed_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
 
@@ -128,7 +130,9 @@ class TransformersEngine:
         await self._on_thread(self._restore, list(steps))
 
     async def close(self) -> None:
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        """What is being written ends at its next token, with an EngineError."""
+        self._closed.set()
+        await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -249,7 +253,9 @@ class TransformersEngine:
             )
             complete(i, answer)
 
-        Decoder(self._tokenizer, self._stops, samplings, prompts, masks, ended).run(self._runner)
+        Decoder(self._tokenizer, self._stops, samplings, prompts, masks, ended, self._closed.is_set).run(
+            self._runner
+        )
 
     def _serve(self, perturbation: Perturbation | None) -> None:
         if perturbation is None or perturbation != self.weights.serving:
