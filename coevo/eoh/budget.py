@@ -112,17 +112,15 @@ def count_budget(store: Store, run: str, experiment: Experiment) -> Budget:
 
 
 def _missing_in_gates(store: Store, run: str) -> int:
-    """Episodes that the stored verdicts are made of, less those there are: one of the current skill a request, and one of
-    each candidate that was still open."""
-    verdicts = store.query(
-        "SELECT count(*) + count(DISTINCT generation || ' ' || seed || ' ' || task) AS n FROM gate_results"
-        " WHERE run = ? AND generation IS NOT NULL",
+    """Episodes that the stored verdicts are made of and that are not there."""
+    rows = store.query(
+        "SELECT count(*) AS n FROM ("
+        " SELECT generation, task, seed, skill_version FROM gate_results WHERE run = ?1 AND generation IS NOT NULL"
+        " UNION SELECT generation, task, seed, against FROM gate_results WHERE run = ?1 AND generation IS NOT NULL"
+        ") AS due WHERE NOT EXISTS (SELECT 1 FROM episodes AS e WHERE e.run = ?1 AND e.phase = 'gate'"
+        " AND e.generation = due.generation AND e.task = due.task AND e.seed = due.seed"
+        " AND e.skill_version = due.skill_version AND e.status = 'finished'"
+        " AND coalesce(e.category, '') != 'engine_error')",
         (run,),
     )
-    there = store.query(
-        "SELECT count(*) AS n FROM (SELECT DISTINCT generation, arm, task, seed, skill_version FROM episodes"
-        " WHERE run = ?1 AND phase = 'gate' AND status = 'finished' AND coalesce(category, '') != 'engine_error'"
-        " AND generation IN (SELECT generation FROM gate_results WHERE run = ?1))",
-        (run,),
-    )
-    return int(verdicts[0]["n"]) - int(there[0]["n"])
+    return int(rows[0]["n"])

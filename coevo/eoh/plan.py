@@ -57,9 +57,9 @@ def affords_gate(experiment: Experiment, done: Sequence[DoneTurn], gated: Mappin
 
 
 def largest_gate(experiment: Experiment) -> int:
-    """Candidates of a gate that compares everything it may: the current skill and all others on every request."""
+    """Candidates of a gate that compares everything it may: the skills that are kept and all candidates on every request."""
     skill = experiment.skill
-    return skill.dev_tasks * (1 + skill.candidates) * experiment.agent.max_turns
+    return skill.dev_tasks * (skill.pool + skill.candidates) * experiment.agent.max_turns
 
 
 def _place(table: SearchTable, done: Sequence[DoneTurn]) -> tuple[int, Operator | None]:
