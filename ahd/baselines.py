@@ -20,9 +20,9 @@ class Baseline:
 
 BASELINES: dict[str, tuple[Baseline, ...]] = {
     "construct_tsp": (
-        Baseline("nearest neighbour", "current"),
-        Baseline("near, far from the rest", "current - 0.5 * mean"),
-        Baseline("the same, far from home", "current - 0.5 * mean - 0.3 * destination"),
+        Baseline("nearest neighbour", "near"),
+        Baseline("near, far from the rest", "near - 0.5 * rest"),
+        Baseline("the same, far from home", "near - 0.5 * rest - 0.3 * home"),
     ),
     "construct_kp": (
         Baseline("best ratio", "weight / value"),

@@ -53,10 +53,10 @@ class TestProblems:
         assert rows["construct_tsp"]["reference"] == 5.70445
         assert rows["construct_kp"]["header"] == "def select_next_item(remaining_capacity, weights, values):"
         assert set(rows["construct_tsp"]["variables"]) == {
-            "current",
-            "destination",
-            "mean",
-            "nearest",
+            "near",
+            "home",
+            "rest",
+            "gap",
         }
 
     def test_the_group_loads_no_numpy(self):

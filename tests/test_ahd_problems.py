@@ -57,7 +57,7 @@ class TestGoldenValues:
     @pytest.mark.parametrize(
         ("name", "split", "size", "formula", "golden"),
         [
-            ("construct_tsp", "test", 20, "current", 4.47973),
+            ("construct_tsp", "test", 20, "near", 4.47973),
             ("construct_kp", "val", 100, "weight / value", -40.65194),
             ("construct_kp", "test", 50, "weight / value", -19.98513),
         ],
@@ -305,10 +305,10 @@ class TestFormulas:
         length = np.array([[0, 9, 1, 2], [9, 0, 3, 5], [1, 3, 0, 4], [2, 5, 4, 0.0]])
         nodes = np.array([2, 3, 1])  # seen from node 0
         values = {
-            "current": [3, 5, 0],
-            "destination": [1, 2, 9],
-            "mean": [3.5, 4.5, 4],
-            "nearest": [3, 4, 3],
+            "near": [3, 5, 0],
+            "home": [1, 2, 9],
+            "rest": [3.5, 4.5, 4],
+            "gap": [3, 4, 3],
         }
         for variable, expected in values.items():
             for value, node in zip(expected, nodes, strict=True):

@@ -25,12 +25,12 @@ from numpy import exp, sqrt, square
 
 def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
     nodes = unvisited_nodes
-    current = distance_matrix[current_node].take(nodes)
-    destination = distance_matrix[destination_node].take(nodes)
+    near = distance_matrix[current_node].take(nodes)
+    home = distance_matrix[destination_node].take(nodes)
     between = distance_matrix.take(nodes, axis=0).take(nodes, axis=1)
-    mean = between.sum(axis=1) / (len(nodes) - 1)
+    rest = between.sum(axis=1) / (len(nodes) - 1)
     between.flat[:: len(nodes) + 1] = np.inf
-    nearest = between.min(axis=1)
+    gap = between.min(axis=1)
     with np.errstate(all="ignore"):
         try:
             score = {expression}
@@ -81,10 +81,10 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
 """
     expressions = Expressions(
         {
-            "current": "distance from the current node to each unvisited node",
-            "destination": "distance from the destination to each unvisited node",
-            "mean": "mean distance of each unvisited node to the other unvisited ones",
-            "nearest": "distance of each unvisited node to the nearest other unvisited one",
+            "near": "distance from the current node to each unvisited node",
+            "home": "distance from the destination to each unvisited node",
+            "rest": "mean distance of each unvisited node to the other unvisited ones",
+            "gap": "distance of each unvisited node to the nearest other unvisited one",
         },
         TEMPLATE,
     )
