@@ -377,11 +377,9 @@ def episode_count(experiment: Experiment) -> int:
     es, skill, evaluate = experiment.es, experiment.skill, experiment.evaluate
     rollouts = es.generations * es.population * es.tasks_per_generation
     looks = 0 if experiment.schedule.mode == "weights" else es.generations // skill.every
-    gates = looks * skill.dev_tasks * (1 + skill.candidates)
-    if (
-        skill.pool > 1
-    ):  # each look may bring in a version, which meets all others; and in the end they meet once more
-        gates += skill.dev_tasks * (looks * (skill.pool - 1) + skill.pool)
+    gates = looks * skill.dev_tasks * (skill.pool + skill.candidates)
+    if skill.pool > 1:  # in the end those that are kept meet once more
+        gates += skill.dev_tasks * skill.pool
     once = (evaluate.tasks or 100) * evaluate.repeats
     evaluations = once * (
         (4 if evaluate.grid else 1) + (es.generations // evaluate.every if evaluate.every else 0)

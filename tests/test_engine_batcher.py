@@ -116,6 +116,17 @@ async def test_an_answer_is_handed_on_while_the_engine_works_on_the_others() -> 
     assert engine.batches == [2]
 
 
+async def test_an_engine_may_deliver_nothing_before_the_end() -> None:
+    class AtOnce(Echo):
+        async def generate(
+            self, requests: Sequence[Request], *, deliver: Deliver | None = None
+        ) -> list[Completion]:
+            return await super().generate(requests)
+
+    async with batcher(AtOnce(), first_wait_s=0.05) as shared:
+        assert (await asyncio.wait_for(shared.generate(ask("late")), 5)).text == "late"
+
+
 async def test_an_answer_that_was_complete_survives_the_failure_of_its_batch() -> None:
     engine = Echo()
     async with batcher(engine) as shared:

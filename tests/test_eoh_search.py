@@ -241,19 +241,21 @@ class Rules:
 """
 
 
+GATED = (
+    "schedule.mode=interleaved",
+    "skill.analyst=analyst.py:Rules",
+    "skill.dev_tasks=40",
+    "skill.confidence=0.6",
+)
+
+
 async def test_the_skill_evolves_from_the_same_episodes(file: Path) -> None:
     """Looked at after every generation, decided by the gate on requests of the search's own kind, used in the next prompts."""
     (file.parent / "analyst.py").write_text(ANALYST)
     source = (file.parent / "toysearch.py").read_text()
     heeds = 'said = str(request.messages[0]["content"])\n    kind = 5 if "Rule 1" in said else derive_seed(seed, "kind") % 10'
     (file.parent / "toysearch.py").write_text(source.replace('kind = derive_seed(seed, "kind") % 10', heeds))
-    overrides = [
-        "schedule.mode=interleaved",
-        "skill.analyst=analyst.py:Rules",
-        "skill.dev_tasks=40",
-        "skill.confidence=0.6",
-    ]
-    with await search(file, *overrides) as store:
+    with await search(file, *GATED) as store:
         versions = store.query("SELECT * FROM skill_versions WHERE run = 'toy-1' ORDER BY generation")
         assert [row["status"] for row in versions] == ["accepted", "rejected"]
         assert "Rule 1: never divide by zero." in versions[0]["text"]
@@ -330,14 +332,7 @@ async def test_versions_that_are_good_at_different_operators_live_side_by_side(f
         '    kind = ruled if "Rule 1" in said else derive_seed(seed, "kind") % 3'
     )
     (file.parent / "toysearch.py").write_text(source.replace('kind = derive_seed(seed, "kind") % 10', heeds))
-    overrides = [
-        "schedule.mode=interleaved",
-        "skill.analyst=analyst.py:Rules",
-        "skill.dev_tasks=40",
-        "skill.confidence=0.6",
-        "skill.pool=2",
-    ]
-    with await search(file, *overrides) as store:
+    with await search(file, *GATED, "skill.pool=2") as store:
         rows = store.query("SELECT * FROM skill_pool ORDER BY generation, place")
         assert rows[0]["generation"] == 1
         assert {row["weight"] > 0 for row in rows if row["generation"] == 1} == {True}

@@ -124,8 +124,8 @@ class Engine(Protocol):
     async def generate(
         self, requests: Sequence[Request], *, deliver: Deliver | None = None
     ) -> list[Completion]:
-        """All completions, in the order of `requests`. `deliver` is called on the event loop for each one as soon as it
-        is complete, while others are still being written."""
+        """All completions, in the order of `requests`. `deliver` may be called on the event loop for each one as soon as it
+        is complete, while others are still being written: whoever waits for it then goes on at once."""
         ...
 
     async def update(self, step: Step) -> UpdateReport: ...

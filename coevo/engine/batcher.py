@@ -76,16 +76,18 @@ class Batcher:
             start = asyncio.get_running_loop().time()
             try:
                 with self.meter.during("writing"):
-                    await self._engine.generate(
-                        [request for request, _ in live],
-                        deliver=partial(_deliver, [future for _, future in live]),
-                    )
+                    deliver = partial(_deliver, [future for _, future in live])
+                    answers = await self._engine.generate([request for request, _ in live], deliver=deliver)
             except Exception as error:  # handed to the callers, who know what it means for their episode
                 for _, future in live:
                     if not future.done():
                         future.set_exception(error)
             else:
                 self._wait_s = self._patience * (asyncio.get_running_loop().time() - start)
+                for position, answer in enumerate(
+                    answers
+                ):  # of an engine that delivers nothing before the end
+                    deliver(position, answer)
 
     async def _gather(self) -> None:
         """Fill `_gathered` with the next batch."""
