@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
@@ -46,8 +47,6 @@ def applied(directory: Path, before: int = 1000) -> int:
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One longer run, looked at by several tests."""
-    import asyncio
-
     directory = tmp_path_factory.mktemp("learned")
     made = experiment(
         directory,
@@ -386,3 +385,10 @@ class FailingAfter(FakeEngine):
         if self._left < 0:
             raise KeyError("defect")
         return await super().generate(requests, deliver=deliver)
+
+
+async def test_two_runs_of_one_process_share_a_database(tmp_path: Path) -> None:
+    made = [experiment(tmp_path, "es.generations=1", f"seed={seed}") for seed in (1, 2)]
+    results = await asyncio.wait_for(asyncio.gather(*map(execute, made)), 120)
+    assert [result.status for result in results] == ["finished", "finished"]
+    assert {row["id"] for row in query(tmp_path, "SELECT id FROM runs")} == {"toy-1", "toy-2"}

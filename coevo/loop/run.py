@@ -107,7 +107,7 @@ async def run_experiment(
     drive = drive or LoopDrive()
     progress = progress or Progress()
     with Store.open(experiment.database_path) as store:
-        claim = await _claim(store, experiment, new)
+        claim = _claim(store, experiment, new)
         if claim.lock is None:
             return RunResult(claim.run, "finished", already=True)
         try:
@@ -187,7 +187,8 @@ class _Claim:
     lock: RunLock | None
 
 
-async def _claim(store: Store, experiment: Experiment, new: bool) -> _Claim:
+def _claim(store: Store, experiment: Experiment, new: bool) -> _Claim:
+    """Nothing is awaited while names are allocated: another run of this process would wait for the lock and hold up the loop."""
     fingerprint = experiment.fingerprint(*content_of(experiment))
     with allocating(store.path):
         rows = store.query(
@@ -201,7 +202,7 @@ async def _claim(store: Store, experiment: Experiment, new: bool) -> _Claim:
                 return _Claim(rows[0]["id"], None)
             lock = RunLock.acquire(store.path, unfinished[0])
             store.update("runs", unfinished[0], {"status": "running", "error": None})
-            await store.flush()
+            store.flush_sync()
             return _Claim(unfinished[0], lock)
         taken = {row["id"] for row in store.query("SELECT id FROM runs WHERE name = ?", (experiment.name,))}
         run = next(name for n in range(1, len(taken) + 2) if (name := f"{experiment.name}-{n}") not in taken)
@@ -218,7 +219,7 @@ async def _claim(store: Store, experiment: Experiment, new: bool) -> _Claim:
                 "created_at": now(),
             },
         )
-        await store.flush()
+        store.flush_sync()
         return _Claim(run, lock)
 
 

@@ -225,7 +225,7 @@ class Store:
         await asyncio.wrap_future(self._flush())
 
     def flush_sync(self) -> None:
-        """`flush` for code outside an event loop."""
+        """`flush`, waited for on this thread: outside an event loop, or where nothing else may run in between."""
         self._flush().result()
 
     # ---- reading
