@@ -1,7 +1,7 @@
 """Three languages for the same actions: what each text means, and what an agent is told when it means nothing."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarena.actions import Action, ParseError, Target
@@ -305,6 +305,8 @@ LINE = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp"
 
 
 @given(st.lists(LINE, min_size=1, max_size=4).map(" ".join), st.booleans())
+@example("the girls’ room", True)
+@example("’", False)
 def test_any_text_is_read_back_as_it_was_written(text, enter):
     for dialect in DIALECTS:
         for action in (Action("type", on(2), text, enter=enter), Action("stop", text=text)):

@@ -397,7 +397,7 @@ def canonical(action: Action, elements: Sequence[Element]) -> str:
     if action.target is not None:
         element = resolve(elements, action.target, action.verb)
         named = element.name and resolve(elements, Target(name=element.name), action.verb) is element
-        words.append(quote(element.name) if named else f"[{element.id}]")
+        words.append(_quoted(element.name) if named else f"[{element.id}]")
     if action.verb in ("type", "select", "stop", "goto", "infeasible"):
         words.append(_quoted(action.text))
     elif action.verb == "scroll":
@@ -413,8 +413,7 @@ def _quoted(text: str) -> str:
     plain = quote(text)
     if _tokens(plain) == [_Token("quoted", text)]:
         return plain
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return "'" + re.sub(r"[\\'’]", r"\\\g<0>", text) + "'"
 
 
 def _fits(element: Element, verb: Verb) -> bool:
