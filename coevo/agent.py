@@ -285,7 +285,8 @@ def _graph_input(graph: Any, context: AgentContext) -> dict[str, Any]:
 
 def _sampling_of(spec: EpisodeSpec, sampling: Sampling) -> Sampling:
     """Members that face the same task with the same seed also share the luck of sampling, and so does a retry."""
-    return replace(sampling, seed=derive_seed(spec.seed, "sampling", sampling.seed, spec.task.id))
+    seed = derive_seed(spec.seed, "sampling", sampling.seed, spec.task.id)
+    return replace(sampling, seed=seed, grammar=sampling.grammar or spec.task.grammar)
 
 
 def _start_row(spec: EpisodeSpec) -> dict[str, Any]:

@@ -154,6 +154,7 @@ class Experiment(Table):
         return {
             "problem": self.find_target("search.problem", self.search.problem),
             "language": self.search.language,
+            "edits": self.search.edits,
             "options": dict(self.search.options),
             "size": self.search.size,
             "workers": self.search.workers,
@@ -200,6 +201,10 @@ class Experiment(Table):
             del data["search"]  # older runs have none in theirs
         else:
             del data["search"]["workers"]
+            if self.search is not None and (
+                self.search.language == "python" or self.search.author == "chance"
+            ):
+                del data["search"]["edits"]  # nothing is held there
         text = json.dumps([data, *contents], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

@@ -20,7 +20,8 @@ class Outcome(StrEnum):
 class Task:
     """One task: a stable id (unique in its task set), the goal in words, and data only its environment reads.
 
-    `seed` fixes the instance (page layout, names, numbers). `group` names the kind of task for reports.
+    `seed` fixes the instance (page layout, names, numbers). `group` names the kind of task for reports. `grammar` is what the
+    policy's answers are held to on this task (llguidance's Lark dialect), unless the experiment has a `sampling.grammar`.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Task:
     seed: int = 0
     group: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

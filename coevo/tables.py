@@ -207,6 +207,10 @@ class SearchTable(Table):
     language: Literal["python", "formula"] = Field(
         "python", description="what is written: whole functions, or formulas of the problem's small language"
     )
+    edits: Literal["held", "free"] = Field(
+        "held",
+        description="what e2, m1, m2 and m3 may change of a formula: what they are meant to (by grammar), or everything",
+    )
     population: int = Field(
         10, ge=1, description="individuals kept; children of one turn; `sample`: candidates of one batch"
     )

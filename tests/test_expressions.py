@@ -31,7 +31,7 @@ from coevo.eoh.expressions import (
     subtrees,
     text_of,
 )
-from coevo.eoh.grammar import lark
+from coevo.eoh.grammar import Hole, lark
 from coevo.eoh.variation import crossover, different, mutate, random_expression, retune
 from coevo.errors import ConfigError
 
@@ -164,7 +164,10 @@ def test_variables_must_be_names_of_their_own(name: str) -> None:
     "limit", [Size(variables=0), Size(constants=-1), Size(nesting=51), Size(parentheses=999)]
 )
 def test_impossible_limits_are_refused(limit: Size) -> None:
-    for use in (lambda: lark(LANGUAGE, limit), lambda: random_expression(LANGUAGE, random.Random(0), limit)):
+    for use in (
+        lambda: lark(LANGUAGE, Hole(limit=limit)),
+        lambda: random_expression(LANGUAGE, random.Random(0), limit),
+    ):
         with pytest.raises(ConfigError, match="formulas cannot be limited to"):
             use()
 
@@ -210,7 +213,9 @@ def matcher() -> Any:
     """A fresh matcher of the grammar of formulas within SMALL; tokens are bytes."""
     llguidance = pytest.importorskip("llguidance")
     tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(ByteTokens()), n_vocab=257)
-    start = llguidance.LLMatcher(tokens, llguidance.LLMatcher.grammar_from_lark(lark(LANGUAGE, SMALL)))
+    start = llguidance.LLMatcher(
+        tokens, llguidance.LLMatcher.grammar_from_lark(lark(LANGUAGE, Hole(limit=SMALL)))
+    )
     assert not start.get_error()
     assert not start.get_grammar_warnings()
     return start.deep_copy

@@ -72,14 +72,16 @@ class SearchContext:
 
     def task(self, turn: Turn, child: Child) -> Task:
         """The request for one child."""
+        language = self.tasks.language
         return Task(
             f"{self.problem.name}/t{turn.number}.{child.number}",
-            self.tasks.language.goal,
+            language.goal,
             child.seed,
             str(turn.operator),
             {
-                "request": self.tasks.language.request(turn.operator, child.parents),
+                "request": language.request(turn.operator, child.parents),
                 "turn": turn,
                 "child": child,
             },
+            grammar=language.grammar(turn.operator, child.parents, child.seed),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coevo.env import Environment, Observation, Task, Transition
-from coevo.eoh.language import Language, LanguageName, language_of
+from coevo.eoh.language import Edits, Language, LanguageName, language_of
 from coevo.eoh.operators import Operator
 from coevo.eoh.replies import Draft
 from coevo.errors import ConfigError
@@ -198,6 +198,7 @@ class HeuristicTasks:
                 number,
                 Operator.I1.value,
                 request,
+                grammar=self.language.grammar(Operator.I1, (), number),
             )
             for number in range(FREE_TASKS)
         )
@@ -220,6 +221,7 @@ def tasks(
     size: int | None = None,
     options: Mapping[str, Any] | None = None,
     longest: int = 0,
+    edits: Edits = "held",
 ) -> HeuristicTasks:
     """The task set of a problem named as `package.module:factory`, made with `options`. Raises ConfigError.
 
@@ -227,4 +229,4 @@ def tasks(
     """
     found = load_problem("search.problem", problem, options or {})
     check_size("search.size", found, "train", size)
-    return HeuristicTasks(found, language_of(language, found), workers, size, longest)
+    return HeuristicTasks(found, language_of(language, found, edits), workers, size, longest)

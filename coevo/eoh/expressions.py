@@ -22,7 +22,9 @@ OPERATORS = ("+", "-", "*", "/")
 SMALLEST, LARGEST, DECIMALS = 0.001, 999.999, 3
 """Constants are the multiples of 0.001 in this range, written without trailing zeros."""
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2}
+"""Operators of a larger number bind tighter."""
+
 _TOKEN = re.compile(r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)|(?P<name>[^\W\d]\w*)|(?P<symbol>[-+*/()]))")
 _DEEPEST, _MOST = 50, 200
 """Nested parentheses and operands that `parse` reads: below Python's recursion limit."""
@@ -130,13 +132,13 @@ def text_of(tree: Tree) -> str:
         case Call(function, argument):
             return f"{function}({text_of(argument)})"
         case Binary(operator, left, right):
-            level = _PRECEDENCE[operator]
+            level = PRECEDENCE[operator]
             return f"{_side(left, level)} {operator} {_side(right, level + 1)}"
 
 
 def _side(tree: Tree, level: int) -> str:
     text = text_of(tree)
-    return f"({text})" if isinstance(tree, Binary) and _PRECEDENCE[tree.operator] < level else text
+    return f"({text})" if isinstance(tree, Binary) and PRECEDENCE[tree.operator] < level else text
 
 
 def parse(text: str, expressions: Expressions) -> Tree:
@@ -190,6 +192,14 @@ def replaced(tree: Tree, path: Path, new: Tree) -> Tree:
         case Binary(operator, left, right), 1:
             return Binary(operator, left, replaced(right, path[1:], new))
     raise IndexError(f"{text_of(tree)} has no subtree {path}")
+
+
+def parenthesised(tree: Tree, path: Path) -> int:
+    """What an operator's precedence must be at least, so that its operation needs no parentheses at `path`: 0 to 3."""
+    parent = tree
+    for step in path[:-1]:
+        parent = children_of(parent)[step]
+    return PRECEDENCE[parent.operator] + path[-1] if path and isinstance(parent, Binary) else 0
 
 
 def shape_of(tree: Tree) -> str:

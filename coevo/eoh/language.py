@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from coevo.eoh.expressions import parse, text_of
-from coevo.eoh.grammar import lark
+from coevo.eoh.expressions import ExpressionError, Tree, parse, text_of
+from coevo.eoh.holds import held
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
 from coevo.eoh.prompts import (
@@ -20,35 +21,35 @@ from coevo.eoh.replies import Draft, read_python
 from coevo.errors import CoevoError
 from coevo.problem import Problem
 from coevo.sandbox import CandidateError, Category
+from coevo.seeds import derive_seed
 
 LanguageName = Literal["python", "formula"]
+Edits = Literal["held", "free"]
 
 
 class Language(Protocol):
-    """How a heuristic is asked for and how an answer is read.
-
-    `goal` is the problem in words, the same in all requests. `grammar` constrains decoding, "" if nothing does.
-    """
+    """How a heuristic is asked for and how an answer is read. `goal` is the problem in words, the same in all requests."""
 
     goal: str
-    grammar: str
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str: ...
+
+    def grammar(self, operator: Operator, parents: Sequence[Individual], seed: int) -> str:
+        """What the answer is held to in decoding, "" if to nothing. Where a parent may change is drawn from `seed`."""
+        ...
 
     def read(self, reply: str) -> Draft:
         """The draft in a reply. Raises CandidateError (`parse_error`)."""
         ...
 
 
-def language_of(name: LanguageName, problem: Problem) -> Language:
+def language_of(name: LanguageName, problem: Problem, edits: Edits = "held") -> Language:
     """Raises ConfigError when the problem has no formulas."""
-    return FormulaLanguage(problem) if name == "formula" else PythonLanguage(problem)
+    return FormulaLanguage(problem, edits) if name == "formula" else PythonLanguage(problem)
 
 
 class PythonLanguage:
     """Whole functions, with the idea in a sentence before them."""
-
-    grammar = ""
 
     def __init__(self, problem: Problem) -> None:
         self._signature = problem.signature
@@ -57,20 +58,38 @@ class PythonLanguage:
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return python_request(operator, parents)
 
+    def grammar(self, operator: Operator, parents: Sequence[Individual], seed: int) -> str:
+        return ""
+
     def read(self, reply: str) -> Draft:
         return read_python(reply, self._signature)
 
 
 class FormulaLanguage:
-    """One formula; the thought of a draft is the formula itself, its code the problem's template around it."""
+    """One formula; the thought of a draft is the formula itself, its code the problem's template around it.
 
-    def __init__(self, problem: Problem) -> None:
+    With `edits = "held"` an operator changes of its parents what it is meant to change (`coevo.eoh.holds`).
+    """
+
+    def __init__(self, problem: Problem, edits: Edits = "held") -> None:
         self._expressions = expressions_of(problem)
+        self._held = edits == "held"
         self.goal = formula_goal(problem)
-        self.grammar = lark(self._expressions)
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return formula_request(operator, parents)
+
+    def grammar(self, operator: Operator, parents: Sequence[Individual], seed: int) -> str:
+        found = [self._tree(parent) for parent in parents] if self._held else []
+        trees = [tree for tree in found if tree is not None]
+        return held(self._expressions, operator, trees, random.Random(derive_seed(seed, "place")))
+
+    def _tree(self, parent: Individual) -> Tree | None:
+        """None for a parent that is no formula: a person's program."""
+        try:
+            return parse(parent.thought, self._expressions)
+        except ExpressionError:
+            return None
 
     def read(self, reply: str) -> Draft:
         try:

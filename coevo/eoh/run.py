@@ -121,11 +121,8 @@ async def _opened(loop: LoopContext) -> AsyncIterator[SearchContext]:
             )
 
     pool.sink = record
-    sampling: Any = loop.rollouts.sampling
-    if tasks.language.grammar and not sampling.grammar:
-        sampling = replace(sampling, grammar=tasks.language.grammar)
     yield SearchContext(
-        loop=replace(loop, rollouts=replace(loop.rollouts, sampling=sampling)),
+        loop=loop,
         ledger=ledger,
         pool=pool,
         tasks=tasks,

@@ -1,0 +1,174 @@
+"""What a child may change of its parents: the grammars that mutations and crossovers of formulas are held to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coevo.eoh.expressions import Binary, Constant, Size, Tree, parse, replaced, size_of, subtrees, text_of
+from coevo.eoh.grammar import lark
+from coevo.eoh.holds import held, hole_at
+from coevo.eoh.operators import Operator
+from coevo.eoh.variation import random_expression
+from test_expressions import LANGUAGE, SMALL, ByteTokens, seeds, untimed
+
+Walk = Callable[[str, random.Random], str]
+
+
+@pytest.fixture(scope="module")
+def follow() -> Callable[[str], Any]:
+    """A matcher at the beginning of a grammar; tokens are bytes."""
+    llguidance = pytest.importorskip("llguidance")
+    tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(ByteTokens()), n_vocab=257)
+
+    def start(grammar: str) -> Any:
+        matcher = llguidance.LLMatcher(tokens, llguidance.LLMatcher.grammar_from_lark(grammar))
+        assert not matcher.get_error()
+        assert not matcher.get_grammar_warnings()
+        return matcher
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def walk(follow: Callable[[str], Any]) -> Walk:
+    """A text of a grammar, byte by byte at random: it always comes to an end."""
+
+    def text(grammar: str, rng: random.Random) -> str:
+        matcher, written = follow(grammar), bytearray()
+        while not matcher.is_stopped():
+            mask = matcher.compute_bitmask()
+            token = rng.choice([token for token in range(257) if mask[token // 8] >> (token % 8) & 1])
+            assert matcher.consume_token(token)
+            if token == ByteTokens.eos_token_id:
+                break
+            written.append(token)
+            assert len(written) < 150
+        return written.decode()
+
+    return text
+
+
+def parents(rng: random.Random, count: int) -> list[Tree]:
+    return [random_expression(LANGUAGE, rng, SMALL) for _ in range(count)]
+
+
+def numbers_as(tree: Tree, value: float) -> Tree:
+    for path, node in list(subtrees(tree)):
+        if isinstance(node, Constant):
+            tree = replaced(tree, path, Constant(value))
+    return tree
+
+
+def written(walk: Walk, operator: Operator, given: Sequence[Tree], seed: int) -> Tree:
+    rng = random.Random(seed)
+    tree = parse(walk(held(LANGUAGE, operator, given, rng, SMALL), rng), LANGUAGE)
+    assert size_of(tree).within(SMALL)
+    return tree
+
+
+@given(seed=seeds, operator=st.sampled_from(Operator))
+@untimed
+def test_whatever_an_operator_allows_ends_and_is_a_formula_within_the_limit(
+    seed: int, operator: Operator, walk: Walk
+) -> None:
+    rng = random.Random(seed)
+    written(walk, operator, parents(rng, rng.randint(0, 2)), seed)
+
+
+@given(seed=seeds)
+@untimed
+def test_m2_writes_the_parent_with_other_numbers_or_a_weight(seed: int, walk: Walk) -> None:
+    (parent,) = parents(random.Random(seed), 1)
+    child = written(walk, Operator.M2, [parent], seed)
+    if size_of(parent).constants:
+        assert numbers_as(child, 1.0) == numbers_as(parent, 1.0)
+        assert child != parent
+        return
+    weighted = [replaced(parent, path, Binary("*", Constant(1.0), old)) for path, old in subtrees(parent)]
+    assert parse(text_of(numbers_as(child, 1.0)), LANGUAGE) in [
+        parse(text_of(tree), LANGUAGE) for tree in weighted
+    ]
+
+
+@given(seed=seeds)
+@untimed
+def test_e2_is_the_first_parent_with_a_part_of_the_second_and_new(seed: int, walk: Walk) -> None:
+    first, second = parents(random.Random(seed), 2)
+    crossed = {
+        text_of(replaced(first, path, gift))
+        for path, _ in subtrees(first)
+        if path
+        for _, gift in subtrees(second)
+    }
+    allowed = {text for text in crossed if size_of(parse(text, LANGUAGE)).within(SMALL)}
+    allowed -= {text_of(first), text_of(second)}
+    child = written(walk, Operator.E2, [first, second], seed)
+    assert not allowed or text_of(child) in allowed
+
+
+@given(seed=seeds)
+@untimed
+def test_m3_never_makes_a_formula_larger(seed: int, walk: Walk) -> None:
+    (parent,) = parents(random.Random(seed), 1)
+    size, child = size_of(parent), size_of(written(walk, Operator.M3, [parent], seed))
+    if size.variables + size.constants > 1 or size.parentheses:
+        assert child.variables + child.constants <= size.variables + size.constants
+        assert child.parentheses <= size.parentheses
+        assert child != size
+
+
+@given(seed=seeds)
+@untimed
+def test_m1_changes_one_place_and_never_writes_the_parent(seed: int, walk: Walk) -> None:
+    (parent,) = parents(random.Random(seed), 1)
+    text = text_of(written(walk, Operator.M1, [parent], seed))
+    assert text != text_of(parent)
+    holes = [hole_at(parent, path, SMALL) for path, _ in subtrees(parent)]
+    assert any(hole and text.startswith(hole.before) and text.endswith(hole.after) for hole in holes)
+
+
+def test_where_nothing_else_could_stand_the_same_may(walk: Walk) -> None:
+    language: Any = SimpleNamespace(variables={"d": ""})
+    tight, rng = Size(variables=1, constants=0, parentheses=0, nesting=0), random.Random(0)
+    assert walk(held(language, Operator.M1, [parse("d", language)], rng, tight), rng) == "d"
+
+
+@given(seed=seeds)
+@untimed
+def test_a_hole_takes_every_subtree_that_has_room_and_nothing_around_it_changes(
+    seed: int, walk: Walk, follow: Callable[[str], Any]
+) -> None:
+    rng = random.Random(seed)
+    parent, other = parents(rng, 2)
+    for path, _ in subtrees(parent):
+        hole = hole_at(parent, path, SMALL)
+        if hole is None:
+            continue
+        grammar = lark(LANGUAGE, hole)
+        child = replaced(parent, path, other)
+        if size_of(child).within(SMALL):
+            text = text_of(child).encode()
+            matcher = follow(grammar)
+            assert matcher.try_consume_tokens(list(text)) == len(text), (text_of(parent), path, text)
+            assert matcher.is_accepting()
+        text = walk(grammar, rng)
+        assert text.startswith(hole.before)
+        assert text.endswith(hole.after)
+        inside = parse(text[len(hole.before) : len(text) - len(hole.after)], LANGUAGE)
+        assert parse(text, LANGUAGE) == parse(text_of(replaced(parent, path, inside)), LANGUAGE)
+
+
+def test_parents_that_cannot_be_held_to_leave_everything_open() -> None:
+    large = parse("d + x1 + d + x1", LANGUAGE)
+    free = lark(LANGUAGE).replace("6", "6")
+    assert held(LANGUAGE, Operator.M1, [], random.Random(0)) == free
+    assert held(LANGUAGE, Operator.I1, [large], random.Random(0)) == free
+    assert held(LANGUAGE, Operator.E1, [large, large], random.Random(0)) == free
+    assert "x1 + d" not in held(LANGUAGE, Operator.M1, [large], random.Random(0), Size(variables=2))
