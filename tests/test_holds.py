@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_expressions import LANGUAGE, SMALL, ByteTokens, seeds, untimed
 
 from coevo.eoh.expressions import Binary, Constant, Size, Tree, parse, replaced, size_of, subtrees, text_of
 from coevo.eoh.grammar import lark
 from coevo.eoh.holds import held, hole_at
 from coevo.eoh.operators import Operator
 from coevo.eoh.variation import random_expression
-from test_expressions import LANGUAGE, SMALL, ByteTokens, seeds, untimed
 
 Walk = Callable[[str, random.Random], str]
 
