@@ -296,3 +296,45 @@ async def test_the_policy_passes_grammar_and_stop_on() -> None:
     assert [request.sampling.grammar for request in seen] == [NUMBERS, 'start: "a"']
     assert [request.sampling.stop for request in seen] == [("!",), ("!", "?")]
     assert replace(seen[0].sampling, seed=0) == Sampling(grammar=NUMBERS, stop=("!",))
+
+
+# -- what there is no choice about -------------------------------------------------------------------------------------
+
+
+async def test_what_a_grammar_fixes_is_written_without_the_model(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One word in the middle is picked: a few tokens, whatever stands around it."""
+    from coevo.engine import sampling
+
+    picked = 0
+    pick = sampling.pick
+
+    def counting(logits: Any, *rest: Any) -> Any:
+        nonlocal picked
+        picked += len(logits)
+        return pick(logits, *rest)
+
+    monkeypatch.setattr(sampling, "pick", counting)
+    around = 'start: "There once was a colour, and it was " COLOUR ", as everybody knew who came by."\nCOLOUR: "red" | "blue"\n'
+    engine = load()
+    answers = await engine.generate([ask(seed, grammar=around, max_tokens=120) for seed in range(6)])
+    for answer in answers:
+        assert answer.text.startswith("There once was a colour, and it was ")
+        assert answer.text.endswith(", as everybody knew who came by.")
+        assert answer.completion_tokens > 20
+    assert {answer.finish_reason for answer in answers} == {"stop"}
+    assert {answer.text.split()[8] for answer in answers} == {"red,", "blue,"}
+    assert picked <= 6 * 6
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 11, 12, 13])
+async def test_an_answer_of_one_text_only_is_that_text_or_its_beginning(load: Load, most: int) -> None:
+    engine = load()
+    text = "one two three four"
+    (whole,) = await engine.generate([ask(grammar=f'start: "{text}"', max_tokens=100)])
+    assert (whole.text, whole.finish_reason) == (text, "stop")
+    (answer,) = await engine.generate([ask(grammar=f'start: "{text}"', max_tokens=most)])
+    assert text.startswith(answer.text)
+    assert answer.completion_tokens <= most
+    assert (answer.finish_reason == "stop") == (answer.text == text)

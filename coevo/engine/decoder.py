@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coevo.engine import packed, sampling
@@ -17,7 +17,7 @@ _COMPACT = 0.75  # drop finished sequences once the living ones are at most this
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An ended sequence: its text without what ended it, and how many tokens were picked."""
+    """An ended sequence: its text without what ended it, and how many tokens it has."""
 
     text: str
     tokens: int
@@ -25,7 +25,11 @@ class Written:
 
 
 class Decoder:
-    """Picks tokens, watches for stops, drops finished sequences. `tell` hears of each sequence when it ends."""
+    """Picks tokens, watches for stops, drops finished sequences. `tell` hears of each sequence when it ends.
+
+    What a grammar leaves no choice about is not picked: the tokens that every answer begins with are encoded with the prompt,
+    and where the rest of an answer is certain it is written down without the model.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,8 @@ class Decoder:
     def run(self, runner: packed.PackedRunner | PaddedRunner) -> None:
         """Raises EngineError when the engine is `closed` before the last sequence has ended."""
         room = max(s.max_tokens for s in self._samplings)
-        logits, rows = runner.start(self._prompts, room)  # rows[k]: which sequence logits[k] speaks of
+        # rows[k]: which sequence logits[k] speaks of
+        logits, rows = runner.start([self._opened(i) for i in range(len(self._prompts))], room)
         while True:
             if self._closed():
                 raise EngineError("the engine was closed while it was writing")
@@ -74,6 +79,15 @@ class Decoder:
             logits = runner.advance(tokens, keep)
         runner.finish()
 
+    def _opened(self, i: int) -> packed.Prompt:
+        """The prompt with the tokens its answer must begin with; the last of an answer is always picked."""
+        prompt, wanted = self._prompts[i], self._samplings[i]
+        if wanted.stop:
+            return prompt
+        opening = self._masks.opening(i, wanted.max_tokens - 1)
+        self._outputs[i] = opening
+        return replace(prompt, tokens=(*prompt.tokens, *opening))
+
     def _take(self, i: int, token: int) -> None:
         output, wanted = self._outputs[i], self._samplings[i]
         output.append(token)
@@ -87,7 +101,9 @@ class Decoder:
             if found:
                 self._end(i, text[: min(found)], "stop")
                 return
-        if complete:
+        rest = [] if complete or wanted.stop else self._masks.rest(i, wanted.max_tokens - len(output))
+        if complete or rest:
+            output += rest
             self._end(i, self._text(output), "stop")
         elif len(output) >= wanted.max_tokens:
             self._end(i, self._text(output), "length")

@@ -1,4 +1,4 @@
-"""Follows the grammars of a batch: which tokens may come next, for all sequences of a step at once."""
+"""Follows the grammars of a batch: which tokens may come next, for all sequences of a step at once, and which must."""
 
 from __future__ import annotations
 
@@ -55,3 +55,28 @@ class GrammarMasks:
                 hint="simplify the grammar",
             )
         return matcher.is_stopped()
+
+    def opening(self, i: int, most: int) -> list[int]:
+        """The tokens that every text of sequence i's grammar begins with, up to `most`; it goes on after them.
+
+        Not all of them where the grammar has one text only: there is something to pick in every sequence.
+        """
+        matcher = self._matchers.get(i)
+        forced: list[int] = matcher.compute_ff_tokens()[:most] if matcher is not None else []
+        if matcher is None or not forced or not matcher.consume_tokens(forced):
+            return []
+        if matcher.is_stopped():
+            matcher.rollback(1)
+            forced.pop()
+        return forced
+
+    def rest(self, i: int, most: int) -> list[int]:
+        """All tokens up to the end, where there is one way only to get there, of at most `most` tokens; else none."""
+        matcher = self._matchers.get(i)
+        forced: list[int] = matcher.compute_ff_tokens() if matcher is not None else []
+        if matcher is None or not 0 < len(forced) <= most or not matcher.consume_tokens(forced):
+            return []
+        if matcher.is_stopped():
+            return forced
+        matcher.rollback(len(forced))
+        return []
