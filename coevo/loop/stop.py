@@ -14,12 +14,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from coevo.errors import AgentError, explained
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LISTENERS: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], None]]] = WeakKeyDictionary()
 
 
 class RunStopped(Exception):
@@ -81,13 +85,23 @@ class StopSignal:
                 loop.set_exception_handler(_while_stopping)
                 task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, on_signal)
+        # Runs side by side in one process all hear it; asyncio itself knows one handler a signal.
+        listeners = _LISTENERS.setdefault(loop, [])
+        listeners.append(on_signal)
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, _tell, listeners)
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+            listeners.remove(on_signal)
+            if not listeners:
+                for number in _SIGNALS:
+                    loop.remove_signal_handler(number)
+
+
+def _tell(listeners: list[Callable[[], None]]) -> None:
+    for listener in tuple(listeners):
+        listener()
 
 
 def _while_stopping(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
