@@ -22,6 +22,7 @@ from coevo.eoh.plan import (
     sigma_and_alpha,
 )
 from coevo.eoh.population import Individual
+from coevo.eoh.report import arm_of
 from coevo.errors import ConfigError
 from coevo.tables import SearchTable
 
@@ -183,3 +184,21 @@ def test_keys_that_say_nothing_in_a_search_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"es\.population says nothing in a search") as caught:
         load_experiment(file, ["es.population=4"])
     assert caught.value.hint == "see search.generations and search.population"
+
+
+@pytest.mark.parametrize(
+    ("search", "arm"),
+    [
+        ({}, "EoH+ES"),
+        ({"move": ()}, "EoH"),
+        ({"edits": "free"}, "EoH+ES, free edits"),
+        ({"language": "python", "edits": "free"}, "EoH+ES"),
+        ({"author": "chance"}, "EoH, no model"),
+        ({"method": "sample"}, "sample+ES"),
+        ({"method": "sample", "move": (), "edits": "free"}, "sample"),
+        ({"method": "sample", "author": "chance"}, "random formulas"),
+    ],
+)
+def test_searches_are_compared_by_what_makes_them_different(search: dict[str, Any], arm: str) -> None:
+    made = experiment({"language": "formula"} | search, schedule={"mode": "weights"})
+    assert arm_of(made) == arm

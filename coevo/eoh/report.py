@@ -100,14 +100,15 @@ def _reference(experiment: Experiment) -> Reference | None:
 
 
 def arm_of(experiment: Experiment) -> str:
-    """What is compared: `EoH`, `EoH+ES`, `EoH, no model`, `sample`, `sample+ES`, `random formulas`."""
+    """What is compared: `EoH`, `EoH+ES`, `EoH, no model`, `sample`, `sample+ES`, `random formulas`; `…, free edits`."""
     table = experiment.search
     assert table is not None
     name = {"eoh": "EoH", "sample": "sample"}[table.method]
     if table.author == "chance":
         return "random formulas" if table.method == "sample" else f"{name}, no model"
     weights = experiment.schedule.mode in ("interleaved", "weights")
-    return name + ("+ES" if table.moving and weights else "")
+    free = table.method == "eoh" and table.language == "formula" and table.edits == "free"
+    return name + ("+ES" if table.moving and weights else "") + (", free edits" if free else "")
 
 
 @dataclass(frozen=True, slots=True)
