@@ -74,9 +74,9 @@ def population(store: Store, run: str, turn: int | None) -> list[Individual]:
     rows = store.query(
         f"SELECT population FROM search_turns WHERE run = ?{last} ORDER BY turn DESC LIMIT 1", (run,)
     )
-    if not rows:
-        raise click.ClickException(f"{run} has no such turn")
-    alive = json.loads(rows[0]["population"])
+    alive = json.loads(rows[0]["population"]) if rows else []
+    if not alive:
+        raise click.ClickException(f"{run}: nobody is alive after that turn, or there is no such turn")
     marks = ", ".join("?" for _ in alive)
     return [
         individual_of(row)
@@ -124,7 +124,7 @@ async def measure(
                 values = sorted(value for value in found if value is not None)
                 click.echo(
                     f"{operator:<8} {author:<7} {len(values):3} of {count:<4} {counted[0]:>6} {counted[1] / count:>7.0%}"
-                    + "".join(f" {values[len(values) * share // 4]:8.4g}" for share in (0, 1, 2) if values)
+                    + "".join(f" {_quantile(values, share):8}" for share in (0, 1, 2))
                     + f" {tokens / count:7.1f} {seconds / count:7.2f}"
                 )
     await model.engine.close()
@@ -142,6 +142,10 @@ def _counts(
         )
         better += value is not None and bar is not None and value < bar
     return copies, better
+
+
+def _quantile(values: Sequence[float], quarters: int) -> str:
+    return f"{values[len(values) * quarters // 4]:.4g}" if values else "-"
 
 
 @click.command(help=__doc__)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -154,11 +154,11 @@ class Experiment(Table):
         return {
             "problem": self.find_target("search.problem", self.search.problem),
             "language": self.search.language,
-            "edits": self.search.edits,
             "options": dict(self.search.options),
             "size": self.search.size,
             "workers": self.search.workers,
             "longest": self.longest_program(),
+            **({} if self.search.holds else {"edits": "free"}),
         } | self.tasks.options
 
     def longest_program(self) -> int:
@@ -201,10 +201,8 @@ class Experiment(Table):
             del data["search"]  # older runs have none in theirs
         else:
             del data["search"]["workers"]
-            if self.search is not None and (
-                self.search.language == "python" or self.search.author == "chance"
-            ):
-                del data["search"]["edits"]  # nothing is held there
+            if self.search is not None and not self.search.holds:
+                del data["search"]["edits"]  # older runs have none in theirs
         text = json.dumps([data, *contents], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -254,6 +252,14 @@ def experiment_from(data: dict[str, Any], *, directory: Path, source: str = "the
         raise _explain(error, source) from error
     experiment._directory = directory
     return experiment
+
+
+def stored_experiment(row: Mapping[str, Any]) -> Experiment:
+    """The experiment of a row of `runs`, with paths relative to where its file was."""
+    config, source = row["config"], f"run {row['id']}"
+    if config.get("search"):  # nothing was held before there was a key for it
+        config = config | {"search": {"edits": "free"} | config["search"]}
+    return experiment_from(config, directory=Path(row["provenance"]["directory"]), source=source)
 
 
 def known_keys(table: type[BaseModel] = Experiment, prefix: str = "") -> dict[str, type[BaseModel] | None]:

@@ -250,6 +250,12 @@ class SearchTable(Table):
     workers: int = Field(1, ge=1, description="sandbox processes that judge candidates side by side")
 
     @property
+    def holds(self) -> bool:
+        """Whether any child is held to what its operator may change."""
+        formulas = self.language == "formula" and self.author == "model" and self.method == "eoh"
+        return formulas and self.edits == "held"
+
+    @property
     def moving(self) -> tuple[str, ...]:
         """The turns that move the weights."""
         if self.author == "chance":

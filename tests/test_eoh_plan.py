@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from toysearch import search_workspace
 
-from coevo.config import Experiment, experiment_from, load_experiment
+from coevo.config import Experiment, experiment_from, load_experiment, stored_experiment
 from coevo.eoh.ledger import DoneTurn
 from coevo.eoh.operators import Operator, Turn
 from coevo.eoh.plan import (
@@ -202,3 +202,29 @@ def test_keys_that_say_nothing_in_a_search_are_refused(tmp_path: Path) -> None:
 def test_searches_are_compared_by_what_makes_them_different(search: dict[str, Any], arm: str) -> None:
     made = experiment({"language": "formula"} | search, schedule={"mode": "weights"})
     assert arm_of(made) == arm
+
+
+@pytest.mark.parametrize(
+    ("search", "held"),
+    [
+        ({}, True),
+        ({"edits": "free"}, False),
+        ({"method": "sample"}, False),
+        ({"language": "python"}, False),
+        ({"author": "chance"}, False),
+    ],
+)
+def test_runs_from_before_edits_could_be_held_count_as_free_and_can_be_continued(
+    search: dict[str, Any], held: bool
+) -> None:
+    now = experiment({"language": "formula"} | search, schedule={"mode": "weights"})
+    assert now.search is not None
+    assert now.search.holds is held
+    old = now.model_dump(mode="json")
+    del old["search"]["edits"]
+    row = {"id": "old", "config": old, "provenance": {"directory": "."}}
+    stored = stored_experiment(row)
+    assert stored.search is not None
+    assert not stored.search.holds
+    assert (stored.fingerprint() == now.fingerprint()) is not held
+    assert stored_experiment(row | {"config": now.model_dump(mode="json")}) == now

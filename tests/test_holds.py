@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_expressions import LANGUAGE, SMALL, ByteTokens, seeds, untimed
 
 from coevo.eoh.expressions import Binary, Constant, Size, Tree, parse, replaced, size_of, subtrees, text_of
-from coevo.eoh.grammar import lark
+from coevo.eoh.grammar import Hole, lark
 from coevo.eoh.holds import held, hole_at
 from coevo.eoh.operators import Operator
 from coevo.eoh.variation import random_expression
@@ -117,21 +117,70 @@ def test_e2_is_the_first_parent_with_a_part_of_the_second_and_new(seed: int, wal
 @untimed
 def test_m3_never_makes_a_formula_larger(seed: int, walk: Walk) -> None:
     (parent,) = parents(random.Random(seed), 1)
-    size, child = size_of(parent), size_of(written(walk, Operator.M3, [parent], seed))
-    if size.variables + size.constants > 1 or size.parentheses:
-        assert child.variables + child.constants <= size.variables + size.constants
-        assert child.parentheses <= size.parentheses
-        assert child != size
+    size, tree = size_of(parent), written(walk, Operator.M3, [parent], seed)
+    child = size_of(tree)
+    assert tree != parent
+    assert child.variables + child.constants <= size.variables + size.constants
+    assert child.parentheses <= size.parentheses
 
 
 @given(seed=seeds)
 @untimed
 def test_m1_changes_one_place_and_never_writes_the_parent(seed: int, walk: Walk) -> None:
     (parent,) = parents(random.Random(seed), 1)
-    text = text_of(written(walk, Operator.M1, [parent], seed))
-    assert text != text_of(parent)
+    rng = random.Random(seed)
+    text = walk(held(LANGUAGE, Operator.M1, [parent], rng, SMALL), rng)
+    assert parse(text, LANGUAGE) != parent
     holes = [hole_at(parent, path, SMALL) for path, _ in subtrees(parent)]
     assert any(hole and text.startswith(hole.before) and text.endswith(hole.after) for hole in holes)
+
+
+@pytest.mark.parametrize("text", ["(d)", "((d))", "d", "0.5 * d + (x1)", "(0.5) * d + x1", "0.5 * d + x1"])
+@pytest.mark.parametrize("parent", ["d", "0.5 * d + x1"])
+def test_parentheses_make_no_other_formula(parent: str, text: str, follow: Callable[[str], Any]) -> None:
+    tree = parse(parent, LANGUAGE)
+    for seed in range(40):
+        matcher = follow(held(LANGUAGE, Operator.M1, [tree], random.Random(seed)))
+        whole = matcher.try_consume_tokens(list(text.encode())) == len(text) and matcher.is_accepting()
+        assert not whole or parse(text, LANGUAGE) != tree
+
+
+@pytest.mark.parametrize("text", ["d + x1", "(d * 2)", "0.7", "x1", "sqrt(d)"])
+def test_a_single_word_may_be_gone_on_from(text: str, follow: Callable[[str], Any]) -> None:
+    matcher = follow(held(LANGUAGE, Operator.M1, [parse("x1 * d", LANGUAGE)], Always(2)))
+    child = f"x1 * ({text})" if "+" in text else f"x1 * {text}"
+    assert matcher.try_consume_tokens(list(child.encode())) == len(child)
+    assert matcher.is_accepting()
+
+
+class Always(random.Random):
+    """Draws the same place every time."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(0)
+        self._place = place
+
+    def choice(self, seq: Any) -> Any:
+        return seq[self._place]
+
+
+@given(seed=seeds, operator=st.sampled_from(Operator), count=st.integers(1, 2))
+@untimed
+def test_a_language_of_one_variable_has_no_dead_ends(
+    seed: int, operator: Operator, count: int, walk: Walk
+) -> None:
+    language: Any = SimpleNamespace(variables={"d": ""})
+    rng = random.Random(seed)
+    limit = Size(*(rng.randint(least, 5) for least in (1, 0, 0, 0)))
+    given = [random_expression(language, rng, limit) for _ in range(count)]
+    text = walk(held(language, operator, given, rng, limit), rng)
+    assert size_of(parse(text, language)).within(limit)
+
+
+def test_a_parent_that_is_one_operand_is_crossed_the_other_way_round(walk: Walk) -> None:
+    first, second = parse("d", LANGUAGE), parse("x1 - sqrt(x1)", LANGUAGE)
+    children = {text_of(written(walk, Operator.E2, [first, second], seed)) for seed in range(30)}
+    assert {"d - sqrt(x1)", "x1 - d", "x1 - sqrt(d)"} == children
 
 
 def test_where_nothing_else_could_stand_the_same_may(walk: Walk) -> None:
@@ -166,9 +215,10 @@ def test_a_hole_takes_every_subtree_that_has_room_and_nothing_around_it_changes(
 
 
 def test_parents_that_cannot_be_held_to_leave_everything_open() -> None:
-    large = parse("d + x1 + d + x1", LANGUAGE)
-    free = lark(LANGUAGE).replace("6", "6")
+    free, tree = lark(LANGUAGE), parse("d + x1 + d + x1", LANGUAGE)
     assert held(LANGUAGE, Operator.M1, [], random.Random(0)) == free
-    assert held(LANGUAGE, Operator.I1, [large], random.Random(0)) == free
-    assert held(LANGUAGE, Operator.E1, [large, large], random.Random(0)) == free
-    assert "x1 + d" not in held(LANGUAGE, Operator.M1, [large], random.Random(0), Size(variables=2))
+    assert held(LANGUAGE, Operator.I1, [tree], random.Random(0)) == free
+    assert held(LANGUAGE, Operator.E1, [tree, tree], random.Random(0)) == free
+    assert held(LANGUAGE, Operator.M1, [tree], random.Random(0)) != free
+    tight = Size(variables=2)
+    assert held(LANGUAGE, Operator.M1, [tree], random.Random(0), tight) == lark(LANGUAGE, Hole(limit=tight))

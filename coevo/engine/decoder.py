@@ -28,7 +28,7 @@ class Decoder:
     """Picks tokens, watches for stops, drops finished sequences. `tell` hears of each sequence when it ends.
 
     What a grammar leaves no choice about is not picked: the tokens that every answer begins with are encoded with the prompt,
-    and where the rest of an answer is certain it is written down without the model.
+    and where the rest of an answer is certain, and short enough, it is written down without the model. Not with `stop` strings.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from coevo.errors import ConfigError, EngineError, ModelError
 if TYPE_CHECKING:
     from llguidance import LLExecutor, LLMatcher, LLTokenizer
 
-_KEPT = 64
+_KEPT = 256  # a batch of a search has one for each child
 
 
 def check_grammar(grammar: str) -> None:

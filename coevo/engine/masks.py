@@ -44,7 +44,7 @@ class GrammarMasks:
     def take(self, i: int, token: int) -> bool:
         """Sequence i goes on with `token`. True when its grammar is complete: nothing can follow.
 
-        Raises EngineError when the grammar cannot be followed, which is one too large for llguidance's limits.
+        Raises EngineError when the grammar cannot be followed: it is too large for llguidance's limits, or has a dead end.
         """
         matcher = self._matchers.get(i)
         if matcher is None:

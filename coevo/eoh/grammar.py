@@ -30,7 +30,8 @@ _TOKEN = re.compile(r" [-+*/] |\w+\(|[()]|[\w.]+")
 @dataclass(frozen=True, slots=True)
 class Hole:
     """A place in a formula: the text on either side, how tightly an operator must bind to stand there without parentheses,
-    how much may be written, and the text (of the formula that stood there) whose first word must not come first."""
+    how much may be written, and what must not come again: the text of the formula that stood there. Another formula begins
+    with another word, whatever parentheses are before it; where the old one was a single word, it may go on from it."""
 
     before: str = ""
     after: str = ""
@@ -48,31 +49,18 @@ def lark(expressions: Expressions, hole: Hole | None = None) -> str:
 
     The rules go from left to right: `operandN` is where an operand must come and `afterN` what may follow it, inside N pairs
     of parentheses; parameters count variables, constants and parentheses, and what is allowed can always be completed.
-    Every rule has several alternatives that begin with a terminal: llguidance 1.9 loses the parameters of others.
+    Alternatives that take a parameter on begin with a terminal: llguidance 1.9 loses the parameters of others.
     """
     hole = hole or Hole()
     limit = hole.limit
     check_limit(limit)
     whole = not hole.before and not hole.after
     names, openings = variables_of(expressions), ("(", *(f"{function}(" for function in FUNCTIONS))
-    taken = _TOKEN.match(hole.unlike)
-    word = taken[0] if taken else ""
     more_variables = f"lt({_VARIABLES}, {limit.variables})"
     more_constants = f"lt({_CONSTANTS}, {limit.constants})"
     more = f"%if or({more_variables}, {more_constants})"
-    rules = [f"start: {_literal(hole.before)} first::0" if hole.before else "start: first::0"]
-    first = [
-        *(
-            f"{_literal(name)} after0::incr({_VARIABLES}) %if {more_variables}"
-            for name in names
-            if name != word
-        ),
-        *([] if word[:1].isdigit() else [f"NUMBER after0::incr({_CONSTANTS}) %if {more_constants}"]),
-    ]
-    if limit.nesting:
-        room = f"%if lt({_PARENTHESES}, {limit.parentheses})"
-        first += [f"{_literal(one)} operand1::incr({_PARENTHESES}) {room}" for one in openings if one != word]
-    rules.append(f"first::_: {' | '.join(first)}")
+    begin = f"{'first' if hole.unlike else 'operand'}0::0"
+    rules = [f"start: {_literal(hole.before)} {begin}" if hole.before else f"start: {begin}"]
     for level in range(limit.nesting + 1):
         operand = [
             f"VARIABLE after{level}::incr({_VARIABLES}) %if {more_variables}",
@@ -82,6 +70,8 @@ def lark(expressions: Expressions, hole: Hole | None = None) -> str:
             more_parentheses = f"%if lt({_PARENTHESES}, {limit.parentheses})"
             operand.append(f"OPENING operand{level + 1}::incr({_PARENTHESES}) {more_parentheses}")
         rules.append(f"operand{level}::_: {' | '.join(operand)}")
+        if hole.unlike:
+            rules.append(_first(level, hole, names))
         if level:
             after = [f"OPERATOR operand{level}::_ {more}", f'")" after{level - 1}::_']
         else:
@@ -92,9 +82,38 @@ def lark(expressions: Expressions, hole: Hole | None = None) -> str:
         rules.append(f"after{level}::_: {' | '.join(after)}")
     rules.append(f"VARIABLE: {either(names)}")
     rules.append(f"NUMBER: {_NUMBER}")
+    if hole.unlike:
+        rules.append(f"OTHER: {_NUMBER} & ~{_literal(_word(hole.unlike))}")
     rules.append(f"OPERATOR: {either(f' {operator} ' for operator in OPERATORS)}")
     rules.append(f"OPENING: {either(openings)}")
     return "\n".join(rules) + "\n"
+
+
+def _first(level: int, hole: Hole, names: Sequence[str]) -> str:
+    """The rule for a first operand inside `level` pairs of parentheses that does not begin as the old formula did."""
+    word, limit = _word(hole.unlike), hole.limit
+    first = [
+        *(f"{_literal(name)} after{level}::incr({_VARIABLES})" for name in names if name != word),
+        *([f"OTHER after{level}::incr({_CONSTANTS})"] if limit.constants else []),
+    ]
+    if level < limit.nesting:
+        room = f"%if lt({_PARENTHESES}, {limit.parentheses})"
+        first.append(f'"(" first{level + 1}::incr({_PARENTHESES}) {room}')
+        others = (f"{function}(" for function in FUNCTIONS if f"{function}(" != word)
+        first += [f"{_literal(other)} operand{level + 1}::incr({_PARENTHESES}) {room}" for other in others]
+    number = word[:1].isdigit()
+    left = limit.variables + limit.constants - 1  # beside the word
+    if hole.unlike == word and left > 0 and (limit.constants if number else limit.variables):
+        operators = ["OPERATOR"] if level else _operators(hole.binds)
+        counted = _CONSTANTS if number else _VARIABLES
+        first += [f"{_literal(word)} {operator} operand{level}::incr({counted})" for operator in operators]
+    return f"first{level}::_: {' | '.join(first)}"
+
+
+def _word(text: str) -> str:
+    """The first of a formula but opening parentheses: a variable, a number, or a function with its parenthesis."""
+    word: str = _TOKEN.findall(text.lstrip("("))[0]
+    return word
 
 
 def with_numbers(parts: Sequence[str], unlike: tuple[int, str] | None = None) -> str:

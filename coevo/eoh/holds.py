@@ -44,22 +44,25 @@ def held(
 ) -> str:
     """The grammar of an operator's child.
 
-    m1: the parent with another formula in the place of one of its subtrees, which begins differently and has up to twice that
-    subtree's variables plus one; m2: with other constants, one of them surely, or with a weight where it has none; m3: with a
-    subtree replaced by one of half its size; e2: the first parent with a subtree of the second in the place of one of its
-    own. Anything else, and what no parent allows: any formula.
+    m1: the parent with another formula in the place of one of its subtrees, of up to twice that subtree's variables plus one;
+    m2: with other constants, one of them surely, or with a weight where it has none; m3: with a subtree replaced by one of half
+    its size, or another operand where it is nothing more; e2: one parent, the first if possible, with a subtree of the other
+    in the place of one of its own. What cannot be done is done as m1; without a parent within the limit, and for any other
+    operator, any formula.
     """
     first = parents[0] if parents else None
     found = None
     if first is not None and size_of(first).within(limit):
         if operator is Operator.E2 and len(parents) > 1:
-            found = _crossed(first, parents[1], rng, limit) or _part(expressions, first, rng, limit)
+            second = parents[1]
+            found = _crossed(first, second, rng, limit) or _crossed(second, first, rng, limit)
+            found = found or _part(expressions, first, rng, limit)
         elif operator in (Operator.E2, Operator.M1):
             found = _part(expressions, first, rng, limit)
         elif operator is Operator.M2:
             found = _numbers(first, rng, limit) or _part(expressions, first, rng, limit)
         elif operator is Operator.M3:
-            found = _smaller(expressions, first, rng, limit) or _part(expressions, first, rng, limit)
+            found = _smaller(expressions, first, rng, limit)
     return found or lark(expressions, Hole(limit=limit))
 
 
@@ -87,16 +90,13 @@ def hole_at(tree: Tree, path: Path, limit: Size = LIMIT) -> Hole | None:
 def _part(expressions: Expressions, tree: Tree, rng: random.Random, limit: Size) -> str:
     old, hole = rng.choice(_holes(tree, limit))
     room = replace(hole.limit, variables=min(hole.limit.variables, 2 * size_of(old).variables + 1))
-    text = text_of(old)
-    only = text in expressions.variables and len(expressions.variables) == 1
-    stuck = only and not room.constants and not (room.parentheses and room.nesting)
-    return lark(expressions, replace(hole, limit=room, unlike="" if stuck else text))
+    return lark(expressions, _other(expressions, replace(hole, limit=room), old))
 
 
-def _smaller(expressions: Expressions, tree: Tree, rng: random.Random, limit: Size) -> str | None:
+def _smaller(expressions: Expressions, tree: Tree, rng: random.Random, limit: Size) -> str:
     holes = [(old, hole) for old, hole in _holes(tree, limit) if children_of(old)]
-    if not holes:
-        return None
+    if not holes:  # one operand: another one
+        return lark(expressions, _other(expressions, Hole(limit=Size(1, 0, 0, 0)), tree))
     old, hole = rng.choice(holes)
     size = size_of(old)
     room = Size(
@@ -106,6 +106,11 @@ def _smaller(expressions: Expressions, tree: Tree, rng: random.Random, limit: Si
         hole.limit.nesting,
     )
     return lark(expressions, replace(hole, limit=room))
+
+
+def _other(expressions: Expressions, hole: Hole, old: Tree) -> Hole:
+    """The hole for anything but `old`; in a language of one variable for that, too: there may be nothing else."""
+    return replace(hole, unlike=text_of(old)) if len(expressions.variables) > 1 else hole
 
 
 def _holes(tree: Tree, limit: Size) -> list[tuple[Tree, Hole]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from coevo.config import Experiment, experiment_from
+from coevo.config import Experiment, stored_experiment
 from coevo.eoh.budget import Budget, count_budget
 from coevo.eoh.ledger import FIRST_OF_ITS_KIND, SearchLedger
 from coevo.errors import CoevoError, StoreError
@@ -40,7 +39,7 @@ class SearchReport:
 def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchReport:
     """The report of a search so far. Raises StoreError for an unknown run or one that is no search."""
     row = queries.run(store, run)
-    experiment = experiment_from(row["config"], directory=Path(row["provenance"]["directory"]))
+    experiment = stored_experiment(row)
     if experiment.search is None:
         raise StoreError(f"run {row['id']} is no search over heuristics", hint=f"coevo report {row['id']}")
     run = row["id"]
@@ -107,7 +106,7 @@ def arm_of(experiment: Experiment) -> str:
     if table.author == "chance":
         return "random formulas" if table.method == "sample" else f"{name}, no model"
     weights = experiment.schedule.mode in ("interleaved", "weights")
-    free = table.method == "eoh" and table.language == "formula" and table.edits == "free"
+    free = table.method == "eoh" and table.language == "formula" and not table.holds
     return name + ("+ES" if table.moving and weights else "") + (", free edits" if free else "")
 
 

@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from coevo.config import Experiment, experiment_from
+from coevo.config import Experiment, stored_experiment
 from coevo.engine.batcher import Batcher
 from coevo.env import EnvironmentPool
 from coevo.errors import CoevoError, EngineError, StoreError, WorldError, explained
@@ -173,10 +172,7 @@ async def open_context(
 
 def experiment_of(store: Store, run: str) -> Experiment:
     """The experiment of a stored run, with paths relative to where its file was."""
-    row = queries.run(store, run)
-    return experiment_from(
-        row["config"], directory=Path(row["provenance"]["directory"]), source=f"run {row['id']}"
-    )
+    return stored_experiment(queries.run(store, run))
 
 
 @dataclass(frozen=True, slots=True)
