@@ -53,9 +53,9 @@ class Decoder:
 
     def run(self, runner: packed.PackedRunner | PaddedRunner) -> None:
         """Raises EngineError when the engine is `closed` before the last sequence has ended."""
-        room = max(s.max_tokens for s in self._samplings)
-        # rows[k]: which sequence logits[k] speaks of
-        logits, rows = runner.start([self._opened(i) for i in range(len(self._prompts))], room)
+        opened = [self._opened(i) for i in range(len(self._prompts))]
+        room = max(s.max_tokens - len(o) for s, o in zip(self._samplings, self._outputs, strict=True))
+        logits, rows = runner.start(opened, room)  # rows[k]: which sequence logits[k] speaks of
         while True:
             if self._closed():
                 raise EngineError("the engine was closed while it was writing")
