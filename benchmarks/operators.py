@@ -11,8 +11,6 @@ processor seconds are those of this process, with one thread, judging not counte
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,15 +24,12 @@ from coevo.engine.base import Engine, Request, Sampling
 from coevo.eoh.chance import draft_by_chance
 from coevo.eoh.environment import HeuristicTasks, Judge
 from coevo.eoh.language import Edits, language_of
-from coevo.eoh.ledger import individual_of
-from coevo.eoh.operators import Operator
-from coevo.eoh.plan import Child
-from coevo.eoh.population import Individual, choose_parents
+from coevo.eoh.ledger import SearchLedger
+from coevo.eoh.operators import Operator, Turn
+from coevo.eoh.plan import Child, plan_children
 from coevo.eoh.replies import Draft
 from coevo.loop.resources import open_resources
 from coevo.sandbox import CandidateError, Sandbox
-from coevo.seeds import derive_seed
-from coevo.store import Store
 
 AUTHORS = ("chance", "free", "held")
 
@@ -69,29 +64,14 @@ async def write(
     return drafts, sum(answer.completion_tokens for answer in answers)
 
 
-def population(store: Store, run: str, turn: int | None) -> list[Individual]:
-    last = "" if turn is None else f" AND turn = {turn}"
-    rows = store.query(
-        f"SELECT population FROM search_turns WHERE run = ?{last} ORDER BY turn DESC LIMIT 1", (run,)
-    )
-    alive = json.loads(rows[0]["population"]) if rows else []
-    if not alive:
-        raise click.ClickException(f"{run}: nobody is alive after that turn, or there is no such turn")
-    marks = ", ".join("?" for _ in alive)
-    return [
-        individual_of(row)
-        for row in store.query(
-            f"SELECT * FROM heuristics WHERE id IN ({marks}) ORDER BY objective", tuple(alive)
-        )
-    ]
-
-
 async def measure(
     file: Path, run: str, db: Path, turn: int | None, count: int, authors: Sequence[str], names: Sequence[str]
 ) -> None:
     experiment = load_experiment(file, ["search.language=formula", "model.threads=1"])
     with open_store(str(db)) as store:
-        alive = population(store, run, turn)
+        alive = SearchLedger(store, run, "").population(turn)
+    if not alive:
+        raise click.ClickException(f"{run}: nobody is alive after that turn, or there is no such turn")
     click.echo(f"{len(alive)} parents, {alive[0].objective:.4g} to {alive[-1].objective:.4g}")
     click.echo(
         f"{'operator':<8} {'author':<7} {'valid':<10} {'copies':>6} {'better':>7} {'best':>8} {'quarter':>8} {'median':>8}"
@@ -104,12 +84,7 @@ async def measure(
     async with Sandbox(workers=1, limits=tasks.problem.limits) as sandbox:
         judge = Judge(tasks.problem, sandbox, tasks.size)
         for operator in map(Operator, names):
-            children = []
-            for number in range(count):
-                rng = random.Random(derive_seed(experiment.seed, "parents", number))
-                wanted = 2 if operator.crosses else 1 if operator.mutates else 0
-                seed = derive_seed(experiment.seed, "child", number)
-                children.append(Child(number, tuple(choose_parents(alive, wanted, rng)), seed, None))
+            children = plan_children(experiment, Turn(-1, 0, operator, count), alive, None)
             for author in authors:
                 tokens, began = 0, time.process_time()
                 drafts: list[Draft | None]

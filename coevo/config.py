@@ -154,11 +154,11 @@ class Experiment(Table):
         return {
             "problem": self.find_target("search.problem", self.search.problem),
             "language": self.search.language,
+            "edits": self.search.edits,
             "options": dict(self.search.options),
             "size": self.search.size,
             "workers": self.search.workers,
             "longest": self.longest_program(),
-            **({} if self.search.holds else {"edits": "free"}),
         } | self.tasks.options
 
     def longest_program(self) -> int:
@@ -197,11 +197,11 @@ class Experiment(Table):
             del data["skill"]["pool"]  # older runs have none in theirs
         if data["skill"]["author"]["grammar"]:
             del data["skill"]["author"]["grammar"]
-        if data["search"] is None:
+        if self.search is None:
             del data["search"]  # older runs have none in theirs
         else:
             del data["search"]["workers"]
-            if self.search is not None and not self.search.holds:
+            if not self.search.holds:
                 del data["search"]["edits"]  # older runs have none in theirs
         text = json.dumps([data, *contents], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from grammars import accepted, walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,63 +198,26 @@ def test_a_subtree_can_be_found_and_replaced(tree: Tree, data: st.DataObject) ->
 # -- the grammar -------------------------------------------------------------------------------------------------------
 
 
-class ByteTokens:
-    """A tokenizer whose tokens are bytes, for llguidance."""
-
-    eos_token_id, bos_token_id = 256, None
-    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
-    special_token_ids = (256,)
-
-    def __call__(self, text: str | bytes) -> list[int]:
-        return list(text if isinstance(text, bytes) else text.encode())
-
-
-@pytest.fixture(scope="module")
-def matcher() -> Any:
-    """A fresh matcher of the grammar of formulas within SMALL; tokens are bytes."""
-    llguidance = pytest.importorskip("llguidance")
-    tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(ByteTokens()), n_vocab=257)
-    start = llguidance.LLMatcher(
-        tokens, llguidance.LLMatcher.grammar_from_lark(lark(LANGUAGE, Hole(limit=SMALL)))
-    )
-    assert not start.get_error()
-    assert not start.get_grammar_warnings()
-    return start.deep_copy
-
-
-def accepted(matcher: Any, text: str) -> bool:
-    follower = matcher()
-    return bool(follower.try_consume_tokens(list(text.encode())) == len(text) and follower.is_accepting())
+GRAMMAR = lark(LANGUAGE, Hole(limit=SMALL))
 
 
 @given(tree=trees)
 @untimed
-def test_the_grammar_accepts_a_formula_exactly_when_it_is_within_the_limit(tree: Tree, matcher: Any) -> None:
-    assert accepted(matcher, text_of(tree)) == size_of(tree).within(SMALL)
+def test_the_grammar_accepts_a_formula_exactly_when_it_is_within_the_limit(tree: Tree) -> None:
+    assert accepted(GRAMMAR, text_of(tree)) == size_of(tree).within(SMALL)
 
 
 @given(seed=seeds)
 @untimed
-def test_random_formulas_are_accepted(seed: int, matcher: Any) -> None:
-    assert accepted(matcher, text_of(random_expression(LANGUAGE, random.Random(seed), SMALL)))
+def test_random_formulas_are_accepted(seed: int) -> None:
+    assert accepted(GRAMMAR, text_of(random_expression(LANGUAGE, random.Random(seed), SMALL)))
 
 
 @given(seed=seeds)
 @untimed
-def test_every_text_the_grammar_allows_ends_and_is_a_formula_within_the_limit(
-    seed: int, matcher: Any
-) -> None:
-    rng, follower, written = random.Random(seed), matcher(), bytearray()
-    while not follower.is_stopped():
-        mask = follower.compute_bitmask()
-        allowed = [token for token in range(257) if mask[token // 8] >> (token % 8) & 1]
-        token = rng.choice(allowed)
-        assert follower.consume_token(token)
-        if token == ByteTokens.eos_token_id:
-            break
-        written.append(token)
-        assert len(written) < 150
-    assert size_of(parse(written.decode(), LANGUAGE)).within(SMALL)
+def test_every_text_the_grammar_allows_ends_and_is_a_formula_within_the_limit(seed: int) -> None:
+    text = walk(GRAMMAR, random.Random(seed))
+    assert size_of(parse(text, LANGUAGE)).within(SMALL)
 
 
 @pytest.mark.parametrize(
@@ -274,13 +238,13 @@ def test_every_text_the_grammar_allows_ends_and_is_a_formula_within_the_limit(
         "1 + 2",
     ],
 )
-def test_the_grammar_refuses_other_spellings_and_what_is_too_large(text: str, matcher: Any) -> None:
-    assert not accepted(matcher, text)
+def test_the_grammar_refuses_other_spellings_and_what_is_too_large(text: str) -> None:
+    assert not accepted(GRAMMAR, text)
 
 
-def test_the_grammar_lets_a_model_bracket_what_needs_no_brackets(matcher: Any) -> None:
-    assert accepted(matcher, "(d + x1)")
-    assert accepted(matcher, "((d) - 1)")
+def test_the_grammar_lets_a_model_bracket_what_needs_no_brackets() -> None:
+    assert accepted(GRAMMAR, "(d + x1)")
+    assert accepted(GRAMMAR, "((d) - 1)")
 
 
 # -- chance ------------------------------------------------------------------------------------------------------------

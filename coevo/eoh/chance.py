@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from coevo.eoh.expressions import ExpressionError, Tree, parse, text_of
+from coevo.eoh.expressions import text_of, trees_of
 from coevo.eoh.operators import Operator
 from coevo.eoh.prompts import expressions_of
 from coevo.eoh.replies import Draft
@@ -22,7 +22,7 @@ def draft_by_chance(problem: Problem, operator: Operator, child: Child) -> Draft
     re-tuned. Parents that are no formulas (a person's program) count as absent."""
     expressions = expressions_of(problem)
     rng = random.Random(derive_seed(child.seed, "chance"))
-    parents = [tree for parent in child.parents if (tree := _tree(problem, parent.thought)) is not None]
+    parents = trees_of((parent.thought for parent in child.parents), expressions)
     if not parents or operator in (Operator.I1, Operator.START):
         made = random_expression(expressions, rng)
     elif operator is Operator.E1:
@@ -35,10 +35,3 @@ def draft_by_chance(problem: Problem, operator: Operator, child: Child) -> Draft
         made = mutate(expressions, parents[0], rng)
     formula = text_of(made)
     return Draft(formula, expressions.code(formula))
-
-
-def _tree(problem: Problem, formula: str) -> Tree | None:
-    try:
-        return parse(formula, expressions_of(problem))
-    except ExpressionError:
-        return None

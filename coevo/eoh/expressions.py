@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -147,6 +148,15 @@ def parse(text: str, expressions: Expressions) -> Tree:
     Raises ExpressionError: unknown name, a constant the language does not have, wrong syntax, far too long; with the place.
     """
     return _Parser(text, variables_of(expressions)).formula()
+
+
+def trees_of(texts: Iterable[str], expressions: Expressions) -> list[Tree]:
+    """The trees of those texts that are formulas: a person's program is none."""
+    trees = []
+    for text in texts:
+        with suppress(ExpressionError):
+            trees.append(parse(text, expressions))
+    return trees
 
 
 def size_of(tree: Tree) -> Size:

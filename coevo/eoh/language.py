@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from coevo.eoh.expressions import ExpressionError, Tree, parse, text_of
+from coevo.eoh.expressions import parse, text_of, trees_of
 from coevo.eoh.holds import held
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
@@ -80,16 +80,9 @@ class FormulaLanguage:
         return formula_request(operator, parents)
 
     def grammar(self, operator: Operator, parents: Sequence[Individual], seed: int) -> str:
-        found = [self._tree(parent) for parent in parents] if self._held else []
-        trees = [tree for tree in found if tree is not None]
+        shown = (parent.thought for parent in parents) if self._held else ()
+        trees = trees_of(shown, self._expressions)
         return held(self._expressions, operator, trees, random.Random(derive_seed(seed, "place")))
-
-    def _tree(self, parent: Individual) -> Tree | None:
-        """None for a parent that is no formula: a person's program."""
-        try:
-            return parse(parent.thought, self._expressions)
-        except ExpressionError:
-            return None
 
     def read(self, reply: str) -> Draft:
         try:

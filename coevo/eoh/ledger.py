@@ -90,9 +90,9 @@ class SearchLedger:
         )
         return {row["generation"]: row["answers"] for row in rows}
 
-    def population(self) -> list[Individual]:
-        """Those alive after the last finished turn, best first."""
-        turns = self.turns()
+    def population(self, turn: int | None = None) -> list[Individual]:
+        """Those alive after a finished turn (left out: the last), best first; none when there is no such turn."""
+        turns = [done for done in self.turns() if turn is None or done.number == turn]
         if not turns:
             return []
         alive = turns[-1].population
