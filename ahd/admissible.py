@@ -61,10 +61,10 @@ def candidates(n: int, w: int) -> Indices:
     return rows
 
 
-def vectors(n: int, w: int) -> list[tuple[int, ...]]:
-    """The digits of every candidate."""
-    digits = np.array([[int(digit) for digit in kind] for kind in KINDS])
-    return [tuple(vector) for vector in digits[candidates(n, w)].reshape(-1, n).tolist()]
+def vectors(n: int, w: int) -> NDArray[np.int8]:
+    """The digits of every candidate: (vectors, n)."""
+    digits = np.array([[int(digit) for digit in kind] for kind in KINDS], np.int8)
+    return digits[candidates(n, w)].reshape(-1, n)
 
 
 def upper_bound(n: int, w: int) -> int:

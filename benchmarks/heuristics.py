@@ -2,7 +2,8 @@
 
 For each problem: seconds for its whole train set through the sandbox, as a search does it, and for the solver alone, against
 a plain loop over instances, ants and steps that does the same work one decision at a time. The plain loop is timed on a few
-instances; its results must equal the solver's. At the end: evaluations per second of a trivial heuristic on construct_kp.
+instances; its results must equal the solver's. For the problems that ask in many rounds also: formulas as a search judges them,
+a call a round, against the same code a call a decision. At the end: evaluations per second of a trivial heuristic on construct_kp.
 Seconds are processor time, candidates/s wall-clock.
 """
 
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from ahd import PROBLEMS, aco, admissible, packing
+from ahd.base import BundledProblem
+from ahd.baselines import BASELINES, code
 from ahd.instances import BIN_CAPACITY, VEHICLE_CAPACITY, distances, instances, knapsack_capacity
 from ahd.problems.aco_bpp import AcoBpp
 from ahd.problems.aco_cvrp import AcoCvrp
@@ -28,7 +31,12 @@ from coevo.sandbox import Sandbox
 
 Array = np.ndarray[Any, Any]
 
+BATCHED = ".batched = True"
 TRIVIAL = "def select_next_item(remaining_capacity, weights, values):\n    return weights.argmin()\n"
+TRIVIAL_BATCHED = TRIVIAL.replace("argmin()", "argmin(axis=1)") + f"\n\nselect_next_item{BATCHED}\n"
+ROUNDS = ("construct_tsp", "construct_kp", "construct_asp")
+"""The problems whose formulas decide a whole round in one call."""
+SECONDS = 5.0
 
 
 def legs(tour: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -266,13 +274,12 @@ async def measure(name: str, first: int, sandbox: Sandbox) -> dict[str, Any]:
     return row
 
 
-async def trivial_evaluations(sandbox: Sandbox, seconds: float = 5.0) -> dict[str, float]:
-    """Evaluations per second of a trivial heuristic on construct_kp's train set with one worker, and processor seconds of one."""
-    problem = PROBLEMS["construct_kp"]()
-    await evaluate(problem, TRIVIAL, sandbox=sandbox)
+async def rates(problem: BundledProblem, code: str, sandbox: Sandbox, seconds: float) -> dict[str, float]:
+    """Evaluations per second of a heuristic on the train set with one worker, and processor seconds of one."""
+    await evaluate(problem, code, sandbox=sandbox)
     started, spent, candidate_s, done = time.perf_counter(), time.process_time(), 0.0, 0
     while time.perf_counter() - started < seconds:
-        verdict = await evaluate(problem, TRIVIAL, sandbox=sandbox)
+        verdict = await evaluate(problem, code, sandbox=sandbox)
         assert verdict.valid, verdict.error
         candidate_s += verdict.cpu_s
         done += 1
@@ -281,6 +288,16 @@ async def trivial_evaluations(sandbox: Sandbox, seconds: float = 5.0) -> dict[st
         "driver_s": (time.process_time() - spent) / done,
         "candidate_s": candidate_s / done,
     }
+
+
+async def formula_rates(name: str, sandbox: Sandbox) -> tuple[dict[str, float], dict[str, float]]:
+    """The last of the problem's baselines, a call a round and a call a decision."""
+    problem = PROBLEMS[name]()
+    source = code(problem, BASELINES[name][-1])
+    whole, single = source, source.replace(BATCHED, ".batched = False")
+    assert whole != single
+    assert await evaluate(problem, whole, sandbox=sandbox) == await evaluate(problem, single, sandbox=sandbox)
+    return await rates(problem, whole, sandbox, SECONDS), await rates(problem, single, sandbox, SECONDS)
 
 
 async def main() -> None:
@@ -304,14 +321,31 @@ async def main() -> None:
                     f"plain loop {row['plain_s']:7.3f} s   {times}   {'equal' if row['equal'] else 'DIFFERENT'}",
                     flush=True,
                 )
-        trivial = await trivial_evaluations(sandbox)
+        formulas = {
+            name: await formula_rates(name, sandbox) for name in options.problem or names if name in ROUNDS
+        }
+        trivial = {
+            "a call a decision": await rates(PROBLEMS["construct_kp"](), TRIVIAL, sandbox, SECONDS),
+            "a call a round": await rates(PROBLEMS["construct_kp"](), TRIVIAL_BATCHED, sandbox, SECONDS),
+        }
     if options.json:
-        print(json.dumps({"problems": rows, "trivial": trivial}, indent=1))
-    else:
-        print(
-            f"construct_kp, a trivial heuristic, one worker: {trivial['evaluations_per_s']:.0f} evaluations/s "
-            f"(driver {trivial['driver_s']:.3f} s, heuristic {trivial['candidate_s']:.3f} s each)"
-        )
+        formulas_of = {
+            name: {"round": whole, "decision": single} for name, (whole, single) in formulas.items()
+        }
+        print(json.dumps({"problems": rows, "formulas": formulas_of, "trivial": trivial}, indent=1))
+        return
+    for name, (whole, single) in formulas.items():
+        faster = whole["evaluations_per_s"] / single["evaluations_per_s"]
+        print(f"{name}, a formula: {told(whole)}, a call a decision {told(single)}: {faster:.1f}×")
+    for how, rate in trivial.items():
+        print(f"construct_kp, a trivial heuristic, {how}: {told(rate)}")
+
+
+def told(rate: dict[str, float]) -> str:
+    return (
+        f"{rate['evaluations_per_s']:.0f} evaluations/s "
+        f"(driver {rate['driver_s']:.4f} s, heuristic {rate['candidate_s']:.4f} s each)"
+    )
 
 
 if __name__ == "__main__":

@@ -26,8 +26,15 @@ class InProcessCandidate:
     async def share(self, value: Any) -> Held:
         return Held(value)
 
+    async def share_each(self, values: Sequence[Any]) -> list[Held]:
+        return list(map(Held, values))
+
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         self.rounds += 1
+        if getattr(self.function, "batched", False):
+            return list(
+                self.function(*(np.array([*map(fresh, column)]) for column in zip(*calls, strict=True)))
+            )
         return [self.function(*map(fresh, call)) for call in calls]
 
     async def map_columns(self, *columns: Any, calls: int) -> list[Any]:

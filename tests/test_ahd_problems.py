@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,8 @@ from ahd import PROBLEMS, decisions, references
 from ahd.baselines import BASELINES, code
 from ahd.instances import instances
 from ahd.problems.aco_tsp import matrices
+from coevo.eoh.expressions import text_of
+from coevo.eoh.variation import random_expression
 from coevo.errors import ConfigError
 from coevo.problem import Problem, evaluate
 from coevo.sandbox import Category, Sandbox
@@ -299,6 +302,25 @@ class TestFormulas:
             single = decisions.matrix(module["heuristics"](*arguments), (5, 5), "instance 0")
             assert single.max() < 1e30
             assert name != "aco_bpp" or single.max() > 0
+
+    @pytest.mark.parametrize(
+        ("name", "split", "size"),
+        [("construct_tsp", "val", 20), ("construct_kp", "val", 50), ("construct_asp", "test", 12)],
+    )
+    async def test_a_whole_round_is_decided_as_one_call_after_another(self, name, split, size):
+        problem = PROBLEMS[name]()
+        expressions, rng = problem.expressions, random.Random(7)
+        formulas = [text_of(random_expression(expressions, rng)) for _ in range(12)]
+        formulas += [f"({formula}) * {next(iter(expressions.variables))}" for formula in WEIRD]
+        async with Sandbox(workers=1) as sandbox:
+            for formula in formulas:
+                source = expressions.code(formula)
+                whole = await evaluate(problem, source, sandbox=sandbox, split=split, size=size)
+                single = await judged(
+                    name, source.replace(".batched = True", ".note = 1"), split=split, size=size
+                )
+                assert whole.valid, (formula, whole.error)
+                assert whole.objectives == single.objectives, formula
 
     def test_variables_of_construct_tsp(self):
         problem = PROBLEMS["construct_tsp"]()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from coevo.errors import ConfigError, WorldError
-from coevo.sandbox import CandidateError, Category, Limits, Ragged, Sandbox, isolation, wire, worker
+from coevo.sandbox import CandidateError, Category, Limits, Ragged, Sandbox, Tuples, isolation, wire, worker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -137,7 +137,7 @@ async def test_what_a_reply_may_hold() -> None:
         writer = wire.Writer()
         writer.column(beyond)  # what the driver sends has no bound
         payload = bytearray(writer.frame(wire.RESULTS)[wire.HEADER.size :])
-        assert len(list(wire.Reader(payload, {}).column())) == len(beyond)
+        assert len(list(wire.Reader(payload, wire.Store()).column())) == len(beyond)
         with pytest.raises(wire.TooMuch, match="an array counts as one value"):
             list(wire.Reader(payload).column())
 
@@ -168,6 +168,79 @@ async def test_columns_are_the_same_calls(sandbox: Sandbox) -> None:
         )
         parts = np.split(items, [3, 3])
         assert equal(found, [(parts[i], rows[i], np.arange(2), i + 1, i + 0.5) for i in range(3)])
+
+
+BATCHED = "def f(*columns):\n    {body}\nf.batched = True\n"
+
+
+async def test_a_batched_function_is_called_once_a_round_with_whole_columns(sandbox: Sandbox) -> None:
+    async def column(number: int, *columns: object, calls: int = 2) -> list[object]:
+        body = f"c = columns[{number}]; return [(type(c).__name__, len(columns), c)] * len(columns[0])"
+        async with sandbox.candidate(BATCHED.format(body=body), "f") as candidate:
+            same, (one, other) = await candidate.share(np.arange(2)), await candidate.share_each(np.eye(2))
+            text, short = await candidate.share("text"), await candidate.share(np.arange(1))
+            shared = {"same": same, "different": [one, other], "text": text, "uneven": [one, short]}
+            sent = [shared.get(column, column) if isinstance(column, str) else column for column in columns]
+            found, again = await candidate.map_columns(*sent, calls=calls)
+        assert equal(found, again)
+        return found
+
+    rows = np.arange(6).reshape(2, 3)
+    for sent, expected in [
+        (rows, rows),
+        ([0.5, 1.5], np.array([0.5, 1.5])),
+        (np.array([3, 4]), np.array([3, 4])),
+        ([np.arange(3), np.arange(3)], np.tile(np.arange(3), (2, 1))),
+        (Tuples(rows), rows),
+        ("same", np.tile(np.arange(2), (2, 1))),
+        ("different", np.eye(2)),
+        ("text", ["text", "text"]),
+        ("uneven", [np.array([1.0, 0.0]), np.arange(1)]),
+        (Ragged(np.arange(3), [1, 2]), [np.array([0]), np.array([1, 2])]),
+        ([1, None], [1, None]),
+        ([(1, 2), (3, 4)], [(1, 2), (3, 4)]),
+    ]:
+        kind = "ndarray" if isinstance(expected, np.ndarray) else "list"
+        assert equal(await column(1, [1, 2], sent), (kind, 2, expected)), sent
+
+
+async def test_rows_are_tuples_to_a_plain_function(sandbox: Sandbox) -> None:
+    async with sandbox.candidate(ECHO, "f") as candidate:
+        assert await candidate.map_columns(Tuples(np.eye(2, dtype=np.int8)), calls=2) == [
+            ((1, 0),),
+            ((0, 1),),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return 3", "the batched function returned a value of type int"),
+        ("return np.array(3)", "the batched function returned a value of type ndarray"),
+        ("return [1]", "1 results came back for 2 calls"),
+        ("return np.zeros((3, 2))", "3 results came back for 2 calls"),
+        ("return [len, 1]", "call 1 returned"),
+    ],
+)
+async def test_what_a_batched_function_may_not_return(sandbox: Sandbox, body: str, said: str) -> None:
+    async with sandbox.candidate(BATCHED.format(body=body), "f") as candidate:
+        with pytest.raises(CandidateError, match=said) as caught:
+            await candidate.map([(1,), (2,)])
+    assert caught.value.category == Category.BAD_REPLY
+
+
+async def test_shared_rows_cannot_be_written_to_by_a_batched_function(sandbox: Sandbox) -> None:
+    async with sandbox.candidate(BATCHED.format(body="columns[0][0] = 1; return [0, 0]"), "f") as candidate:
+        shared = await candidate.share_each(np.eye(2))
+        with pytest.raises(CandidateError, match="read-only"):
+            await candidate.map_columns(shared, calls=2)
+
+
+@pytest.mark.parametrize("tag", [b"S", b"t"])
+async def test_replies_have_no_columns_of_calls(tag: bytes) -> None:
+    payload = bytearray((1).to_bytes(8, "little") + tag + bytes(8))
+    with pytest.raises(wire.WireError, match="only calls have"):
+        list(wire.Reader(payload).column())
 
 
 async def test_calls_of_different_length_are_refused(sandbox: Sandbox) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ahd import admissible, decisions
 from ahd.base import BundledProblem
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate
+from coevo.sandbox import Candidate, Tuples
 
 WEIGHT_OF_LENGTH = {12: 7, 15: 10, 18: 13, 21: 15}
 COUNTS: Mapping[tuple[Split, int], int] = {("train", 15): 1, ("val", 18): 1, ("test", 12): 1, ("test", 21): 1}
@@ -21,19 +21,24 @@ LOWEST = -1e300
 
 
 def priority(el, n, w):
-    groups = [el[i : i + 3] for i in range(0, n, 3)]
-    ones, twos = el.count(1), el.count(2)
-    place_ones = sum(i for i, digit in enumerate(el) if digit == 1) / n
-    place_twos = sum(i for i, digit in enumerate(el) if digit == 2) / n
-    pairs = sum(group.count(0) == 1 for group in groups)
-    triples = sum(0 not in group for group in groups)
-    changes = sum(a != b for a, b in zip(el, el[1:]))
+    digits = np.asarray(el)
+    groups = digits.reshape(*digits.shape[:-1], -1, 3)
+    zeros = (groups == 0).sum(axis=-1)
+    place = np.arange(digits.shape[-1])
+    ones, twos = (digits == 1).sum(axis=-1) * 1.0, (digits == 2).sum(axis=-1) * 1.0
+    place_ones, place_twos = ((digits == 1) * place).sum(axis=-1) / n, ((digits == 2) * place).sum(axis=-1) / n
+    pairs, triples = (zeros == 1).sum(axis=-1) * 1.0, (zeros == 0).sum(axis=-1) * 1.0
+    changes = (digits[..., 1:] != digits[..., :-1]).sum(axis=-1) * 1.0
     with np.errstate(all="ignore"):
         try:
-            score = float({expression})
+            score = {expression}
         except (ZeroDivisionError, OverflowError):
-            return LOWEST
-    return score if np.isfinite(score) else LOWEST
+            score = LOWEST
+        score = score + np.zeros(digits.shape[:-1])
+    return np.where(np.isfinite(score), score, LOWEST)
+
+
+priority.batched = True
 """
 
 
@@ -89,8 +94,8 @@ def priority(el, n, w):
         w = WEIGHT_OF_LENGTH[n]
         vectors = admissible.vectors(n, w)
         many = len(vectors)
-        answers = await candidate.map_columns(vectors, [n] * many, [w] * many, calls=many)
-        scores = decisions.reals(answers, lambda i: f"vector {vectors[i]}")
+        answers = await candidate.map_columns(Tuples(vectors), [n] * many, [w] * many, calls=many)
+        scores = decisions.reals(answers, lambda i: f"vector {tuple(vectors[i].tolist())}")
         taken = await asyncio.to_thread(admissible.chosen, scores, n, w)
         return [-float(admissible.size(taken, n, w))]
 

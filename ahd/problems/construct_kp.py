@@ -21,17 +21,22 @@ from numpy import exp, sqrt, square
 
 
 def select_next_item(remaining_capacity, weights, values):
-    weight, value, capacity = weights, values, remaining_capacity
-    mean_weight, mean_value = weights.mean(), values.mean()
+    weight, value, capacity = weights, values, np.asarray(remaining_capacity)[..., None]
+    mean_weight, mean_value = weights.mean(axis=-1, keepdims=True), values.mean(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
         try:
             score = {expression}
         except (ZeroDivisionError, OverflowError):
             score = np.inf
-        score = score + np.zeros(len(weights))
-    score[np.isnan(score)] = np.inf
-    fitting = np.flatnonzero(weights <= remaining_capacity)
-    return int(fitting[score[fitting].argmin()]) if len(fitting) else int(weights.argmin())
+        score = score + np.zeros(weights.shape)
+    fits = weights <= capacity
+    score[np.isnan(score) | ~fits] = np.inf
+    best = score.argmin(axis=-1)
+    first = np.where(fits.any(axis=-1), fits.argmax(axis=-1), weights.argmin(axis=-1))
+    return np.where(np.take_along_axis(fits, best[..., None], axis=-1)[..., 0], best, first)
+
+
+select_next_item.batched = True
 """
 
 

@@ -24,21 +24,30 @@ from numpy import exp, sqrt, square
 
 
 def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
-    nodes = unvisited_nodes
-    near = distance_matrix[current_node].take(nodes)
-    home = distance_matrix[destination_node].take(nodes)
-    between = distance_matrix.take(nodes, axis=0).take(nodes, axis=1)
-    rest = between.sum(axis=1) / (len(nodes) - 1)
-    between.flat[:: len(nodes) + 1] = np.inf
-    gap = between.min(axis=1)
+    nodes = np.atleast_2d(unvisited_nodes)
+    trips, size = np.arange(len(nodes))[:, None], distance_matrix.shape[-1]
+
+    def row(node):  # where the distances of a trip's node begin
+        return size * (size * trips + node)
+
+    near = distance_matrix.take(row(np.reshape(current_node, (-1, 1))) + nodes)
+    home = distance_matrix.take(row(np.reshape(destination_node, (-1, 1))) + nodes)
+    between = distance_matrix.take(row(nodes)[:, :, None] + nodes[:, None, :])
+    rest = between.sum(axis=2) / (nodes.shape[1] - 1)
+    each = np.arange(nodes.shape[1])
+    between[:, each, each] = np.inf
+    gap = between.min(axis=2)
     with np.errstate(all="ignore"):
         try:
             score = {expression}
         except (ZeroDivisionError, OverflowError):
             score = np.inf
-        score = score + np.zeros(len(nodes))
+        score = score + np.zeros(nodes.shape)
     score[np.isnan(score)] = np.inf
-    return int(nodes[score.argmin()])
+    return nodes[trips[:, 0], score.argmin(axis=1)].reshape(np.shape(current_node))
+
+
+select_next_node.batched = True
 """
 
 
@@ -96,7 +105,7 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
         size = self.size(split, size)
         points = instances(self.name, split, size)
         length, neighbours = (_kept if split == "train" else _geometry)(split, size)
-        matrices = [await candidate.share(matrix) for matrix in length]
+        matrices = await candidate.share_each(length)
         routes = await construct(candidate, neighbours, matrices)
         row = np.arange(len(points))[:, None]
         steps = points[row, routes] - points[row, np.roll(routes, -1, axis=1)]

@@ -13,13 +13,23 @@ from coevo.sandbox.candidate import Candidate
 from coevo.sandbox.pool import Sandbox, isolation
 
 if TYPE_CHECKING:
-    from coevo.sandbox.wire import Ragged, Shared
+    from coevo.sandbox.wire import Ragged, Shared, Tuples
 
-__all__ = ["Candidate", "CandidateError", "Category", "Limits", "Ragged", "Sandbox", "Shared", "isolation"]
+__all__ = [
+    "Candidate",
+    "CandidateError",
+    "Category",
+    "Limits",
+    "Ragged",
+    "Sandbox",
+    "Shared",
+    "Tuples",
+    "isolation",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Ragged", "Shared"):  # their module needs numpy
+    if name in ("Ragged", "Shared", "Tuples"):  # their module needs numpy
         from coevo.sandbox import wire
 
         return getattr(wire, name)

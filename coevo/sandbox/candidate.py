@@ -15,6 +15,8 @@ from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 from coevo.sandbox.worker import End, Worker
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from coevo.sandbox.channel import Channel
     from coevo.sandbox.wire import Shared
 
@@ -57,13 +59,17 @@ class Candidate:
 
     async def share(self, value: Any) -> Shared:
         """Send a value once, to stand for an argument in later calls. Every call gets a fresh copy."""
+        return (await self.share_each([value]))[0]
+
+    async def share_each(self, values: Sequence[Any] | NDArray[Any]) -> list[Shared]:
+        """The same for many values, or the rows of an array, in one message."""
         from coevo.sandbox import wire
 
         writer = wire.Writer()
-        writer.value(value)
+        writer.column(values)
         await self._exchange(writer.frame(wire.SHARE))
-        self._shared += 1
-        return wire.Shared(self._shared - 1)
+        first, self._shared = self._shared, self._shared + len(values)
+        return [wire.Shared(index) for index in range(first, self._shared)]
 
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """function(*arguments) for each, in order; all calls have the same number of arguments.
@@ -76,8 +82,11 @@ class Candidate:
     async def map_columns(self, *columns: Any, calls: int) -> list[Any]:
         """The same with the arguments in columns: all first arguments, then all second ones.
 
-        A column is a sequence, an array (row i for call i), Ragged, or one Shared for all calls. With many
-        small calls a round this is several times cheaper for the driver.
+        A column is a sequence, an array (row i for call i), Ragged, Tuples, or one Shared for all calls. With
+        many small calls a round this is several times cheaper for the driver.
+
+        A function with the attribute `batched = True` is called once a round, with whole columns: arrays with
+        a row a call, lists of what has no common shape. It returns an array or a list, one result a call.
         """
         from coevo.sandbox import wire
 

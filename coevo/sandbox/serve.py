@@ -62,8 +62,9 @@ class CappedOutput(io.RawIOBase):
 def serve(channel: int) -> None:
     """Answer frames until the driver closes the channel. Frames that cannot be read end the process."""
     reserve = mmap.mmap(-1, RESERVE_BYTES)  # not touched, so it costs nothing
-    shared: dict[int, Any] = {}
+    shared = wire.Store()
     function: Callable[..., Any] = _nothing
+    batched = False
     while (frame := _receive(channel)) is not None:
         kind, payload = frame
         writer = wire.Writer()
@@ -74,11 +75,15 @@ def serve(channel: int) -> None:
                 code, name, arities, output_cap = reader.value()
                 _redirect_output(output_cap)
                 function, arity = load(code, name, arities)
+                batched = getattr(function, "batched", False) is True
                 writer.value(arity)
             elif kind == wire.SHARE:
-                shared[len(shared)] = reader.value()
+                shared.extend(reader.column())
             else:
-                results = [function(*arguments) for arguments in reader.calls()]
+                if batched:
+                    results = _rows(function(*reader.batch()))
+                else:
+                    results = [function(*arguments) for arguments in reader.calls()]
                 writer = _results(results)
                 reply = wire.RESULTS
         except BaseException as error:
@@ -189,7 +194,17 @@ def _category(error: BaseException) -> str:
     return "exception"
 
 
-def _results(results: list[Any]) -> wire.Writer:
+def _rows(results: Any) -> Any:
+    """What a batched function returned, if it can be one result a call."""
+    if isinstance(results, list | tuple) or (isinstance(results, np.ndarray) and results.ndim):
+        return results
+    raise wire.WireError(
+        f"the batched function returned a value of type {type(results).__name__}, "
+        "not an array or a list with one result a call"
+    )
+
+
+def _results(results: Any) -> wire.Writer:
     writer = wire.Writer(reply=True)
     try:
         writer.column(results)

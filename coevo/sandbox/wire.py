@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
@@ -71,6 +71,49 @@ class Shared:
         self.index = index
 
 
+class Store:
+    """What a candidate has been sent to keep."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+        self._stacks: dict[tuple[int, ...], Any] = {}
+
+    def extend(self, values: Iterable[Any]) -> None:
+        self._values.extend(values)
+
+    def copies(self, indices: Sequence[int]) -> Iterator[Any]:
+        """A fresh copy for each index."""
+        known = len(self._values)
+        if not all(index < known for index in indices):
+            raise WireError("a shared value that was never sent")
+        return (fresh(self._values[index]) for index in indices)
+
+    def stack(self, indices: Sequence[int]) -> Any:
+        """The arrays in rows of one that cannot be written to, made once; copies in a list if they are no
+        arrays of one type and shape."""
+        key = tuple(indices)
+        if key not in self._stacks:
+            copies = list(self.copies(key))
+            if not _alike(copies):
+                return copies
+            self._stacks[key] = np.stack(copies)
+            self._stacks[key].flags.writeable = False
+        return self._stacks[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """A two-dimensional array of integers: a row a call, handed over as a tuple."""
+
+    rows: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return map(tuple, self.rows.tolist())
+
+
 @dataclass(frozen=True, slots=True)
 class Ragged:
     """One-dimensional arrays of different lengths, one a call: their items one after another, and the
@@ -128,7 +171,7 @@ class Writer:
 
     def column(self, values: Any, depth: int = 0) -> None:
         """Values one after another, packed if they are of one type. An array stands for its rows, Ragged
-        for its parts."""
+        for its parts, Tuples for tuples."""
         if isinstance(values, np.ndarray):
             if values.ndim == 1:
                 values = values.tolist()
@@ -142,6 +185,11 @@ class Writer:
             lengths = values.lengths
             lengths = lengths.tolist() if isinstance(lengths, np.ndarray) else lengths
             self._ragged(items.dtype, lengths, (items,))
+            return
+        elif isinstance(values, Tuples):
+            rows = plain_array(values.rows)
+            self._put(_COUNT.pack(len(rows)) + b"t")
+            self._items(rows.dtype, rows.shape, (rows,))
             return
         kinds = set(map(type, values))
         if len(kinds) == 1 and self._uniform(values, *kinds):
@@ -157,7 +205,7 @@ class Writer:
         self._put(_COUNT.pack(number) + _COUNT.pack(len(columns)))
         for column in columns:
             if isinstance(column, Shared):
-                self._put(_COUNT.pack(number) + b"S" + _COUNT.pack(column.index))
+                self._shared([column.index] * number)
                 continue
             length = len(column.lengths if isinstance(column, Ragged) else column)
             if length != number:
@@ -176,9 +224,7 @@ class Writer:
         elif kind in _FLOATS:
             self._put(_COUNT.pack(number) + b"d" + struct.pack(f"<{number}d", *values))
         elif kind is Shared:
-            if any(value is not values[0] for value in values):
-                return False
-            self._put(_COUNT.pack(number) + b"S" + _COUNT.pack(values[0].index))
+            self._shared([value.index for value in values])
         elif kind is np.ndarray:
             dtype, shape = values[0].dtype, values[0].shape
             if dtype.str not in DTYPES or not shape or list(map(_dtype_of, values)).count(dtype) != number:
@@ -195,6 +241,10 @@ class Writer:
         else:
             return False
         return True
+
+    def _shared(self, indices: Sequence[int]) -> None:
+        number = len(indices)
+        self._put(_COUNT.pack(number) + b"S" + struct.pack(f"<{number}Q", *indices))
 
     def _mixed(self, values: Sequence[Any]) -> bool:
         """Pack numbers, truth values and None side by side, unless a number is beyond 64 bits."""
@@ -263,13 +313,18 @@ def plain_array(value: Any) -> Any:
     return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("<"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    indices: tuple[int, ...]
+
+
 class Reader:
     """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be.
 
     `shared`: what a candidate has been sent; without it the payload is a reply, and its work is bounded.
     """
 
-    def __init__(self, payload: bytearray | bytes, shared: Mapping[int, Any] | None = None) -> None:
+    def __init__(self, payload: bytearray | bytes, shared: Store | None = None) -> None:
         self._payload = payload
         self._at = 0
         self._shared = shared
@@ -296,7 +351,7 @@ class Reader:
         if tag == "s":
             return self._take(self.count()).decode("utf-8", "replace")
         if tag == "S":
-            return self._copier(self.count())()
+            return next(self._store().copies([self.count()]))
         if tag == "I":
             size = self.count()
             if size > MAX_INT_BYTES:
@@ -311,38 +366,63 @@ class Reader:
         return number
 
     def column(self, depth: int = 0) -> Iterator[Any]:
+        """Values one after another."""
+        packed = self._column(depth)
+        if isinstance(packed, np.ndarray):
+            return iter(packed.tolist() if packed.ndim == 1 else packed)
+        if isinstance(packed, _Shares):
+            return self._store().copies(packed.indices)
+        return iter(packed)
+
+    def calls(self) -> Iterator[tuple[Any, ...]]:
+        """The arguments, call by call."""
+        number, width = self.count(), self.count()
+        columns = [self.column() for _ in range(width)]
+        self.end()
+        return zip(*columns, strict=True) if width else iter([()] * number)
+
+    def batch(self) -> list[Any]:
+        """The arguments of all calls at once: an array with a row a call for numbers, for arrays of one shape
+        and for tuples of integers; a list of whatever else. Rows of shared arrays cannot be written to."""
+        self.count()
+        columns = []
+        for _ in range(self.count()):
+            packed = self._column(0)
+            if isinstance(packed, _Shares):
+                packed = self._store().stack(packed.indices)
+            elif isinstance(packed, Tuples):
+                packed = packed.rows
+            columns.append(packed if isinstance(packed, np.ndarray) else list(packed))
+        self.end()
+        return columns
+
+    def _column(self, depth: int) -> Any:
+        """As packed: an array, Tuples, _Shares, or an iterable of values."""
         number = self.count()
         tag = self._tag()
-        if tag == "q":
-            return iter(struct.unpack(f"<{number}q", self._take(8 * number)))
-        if tag == "d":
-            return iter(struct.unpack(f"<{number}d", self._take(8 * number)))
+        if tag in ("q", "d"):
+            return np.frombuffer(self._take(8 * number), "<i8" if tag == "q" else "<f8")
         if tag == "v":
-            return iter([self.value(depth) for _ in range(number)])
+            return [self.value(depth) for _ in range(number)]
+        if tag in ("S", "t") and self._shared is None:
+            raise WireError("a reply with a column that only calls have")
+        if tag == "S":
+            return _Shares(struct.unpack(f"<{number}Q", self._take(8 * number)))
         self._counted(number)
         if tag == "x":
             return self._mixed(number)
-        if tag == "b":
+        if tag in ("b", "t"):
             rows = self._array()
             if rows.ndim < 2 or len(rows) != number:
                 raise WireError("a block of another length")
-            return iter(rows)
+            return Tuples(rows) if tag == "t" else rows
         if tag == "r":
             bounds = list(accumulate(struct.unpack(f"<{number}Q", self._take(8 * number)), initial=0))
             items = self._array()
             if items.shape != (bounds[-1],):
                 raise WireError("ragged arrays of another length")
             return (items[start:stop] for start, stop in pairwise(bounds))
-        if tag == "S":
-            copy = self._copier(self.count())
-            return (copy() for _ in range(number))
         raise WireError(f"unknown column {tag!r}")
-
-    def calls(self) -> Iterator[tuple[Any, ...]]:
-        number, width = self.count(), self.count()
-        columns = [self.column() for _ in range(width)]
-        self.end()
-        return zip(*columns, strict=True) if width else iter([()] * number)
 
     def _mixed(self, number: int) -> Iterator[Any]:
         tags = self._take(number).decode("latin-1")
@@ -369,11 +449,10 @@ class Reader:
             raise WireError("a value that is cut off")
         return self._payload[start : self._at]
 
-    def _copier(self, index: int) -> Callable[[], Any]:
-        if self._shared is None or index not in self._shared:
-            raise WireError("a shared value that was never sent")
-        value = self._shared[index]
-        return lambda: fresh(value)
+    def _store(self) -> Store:
+        if self._shared is None:
+            raise WireError("a reply with a shared value")
+        return self._shared
 
     def _array(self) -> Any:
         code, ndim = bytes(self._take(3)).decode("ascii", "replace"), self._take(1)[0]
@@ -393,6 +472,12 @@ class Reader:
                 raise WireError(str(error)) from None
         items = np.frombuffer(self._payload, dtype, number, start).reshape(shape)
         return items.view(np.uint8) != 0 if dtype.kind == "b" else items
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, np.ndarray) for value in values) and (
+        len({(value.dtype, value.shape) for value in values}) == 1
+    )
 
 
 def fresh(value: Any) -> Any:
