@@ -502,12 +502,17 @@ def test_solve_tells_what_does_not_hold(
     local_tasks.cache_clear()
     try:
         done = CliRunner().invoke(webarena, ["solve"])
-        listed = CliRunner().invoke(webarena, ["solve", "--json"])
+        listed = CliRunner().invoke(webarena, ["solve", "--json", "--template", "1"])
+        counted = CliRunner().invoke(webarena, ["tasks", "--template", "1"])
+        unknown = CliRunner().invoke(webarena, ["solve", "--template", "2"])
     finally:
         local_tasks.cache_clear()
     assert message in done.output
     assert done.exit_code == listed.exit_code == (0 if proof.holds else 1)
     assert json.loads(listed.stdout)[0]["holds"] == proof.holds
+    assert counted.output.endswith("1 tasks of 1 templates\n")
+    assert isinstance(unknown.exception, ConfigError)
+    assert unknown.exception.message == "the template 2 has no tasks here"
 
 
 def test_socket_paths_stay_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

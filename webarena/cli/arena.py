@@ -6,20 +6,31 @@ import asyncio
 import dataclasses
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from coevo.cli.common import json_option, print_json, print_rows
+from coevo.errors import ConfigError
 
 if TYPE_CHECKING:
     from webarena.arena import Arena
+    from webarena.sites.tasks import LocalTask
 
 DEFAULT_SLOTS = 4
 
 sites_option = click.option(
     "--site", "sites", multiple=True, metavar="NAME", help="Only this site; can be given several times."
+)
+templates_option = click.option(
+    "--template",
+    "templates",
+    type=int,
+    multiple=True,
+    metavar="NUMBER",
+    help="Only this template's tasks; can be given several times.",
 )
 seed_option = click.option("--seed", default=0, show_default=True, help="Of the sites' content.")
 
@@ -79,6 +90,7 @@ def status(as_json: bool) -> None:
 
 @click.command("tasks")
 @sites_option
+@templates_option
 @seed_option
 @click.option("--split", type=click.Choice(["train", "dev", "test"]), help="Only this split.")
 @click.option(
@@ -89,7 +101,12 @@ def status(as_json: bool) -> None:
 )
 @json_option
 def list_tasks(
-    sites: tuple[str, ...], seed: int, split: str | None, target: Path | None, as_json: bool
+    sites: tuple[str, ...],
+    templates: tuple[int, ...],
+    seed: int,
+    split: str | None,
+    target: Path | None,
+    as_json: bool,
 ) -> None:
     """Count the arena's tasks by template, or write them in WebArena's JSON.
 
@@ -105,6 +122,7 @@ def list_tasks(
         for task in local_tasks(seed)
         if task.split in ((split,) if split else SPLITS) and (not sites or task.template.site in sites)
     ]
+    chosen = _of_templates(chosen, templates)
     if target is not None:
         target.write_text(
             json.dumps([to_config(task) for task in chosen], indent=1, ensure_ascii=False) + "\n"
@@ -129,6 +147,7 @@ def list_tasks(
 
 @click.command()
 @sites_option
+@templates_option
 @seed_option
 @click.option(
     "--sample", "count", type=click.IntRange(1), help="So many tasks of each template (default: all)."
@@ -137,7 +156,13 @@ def list_tasks(
 @json_option
 @click.pass_context
 def solve(
-    ctx: click.Context, sites: tuple[str, ...], seed: int, count: int | None, slots: int, as_json: bool
+    ctx: click.Context,
+    sites: tuple[str, ...],
+    templates: tuple[int, ...],
+    seed: int,
+    count: int | None,
+    slots: int,
+    as_json: bool,
 ) -> None:
     """Prove that the arena's tasks can be done: each task's own script must score 1, doing nothing 0.
 
@@ -148,7 +173,8 @@ def solve(
     from webarena.solve import Proof, prove, sample
 
     task_set = local.tasks(sites or None, seed=seed)
-    chosen = sample([task for split in SPLITS for task in task_set.local(split)], count)
+    every = [task for split in SPLITS for task in task_set.local(split)]
+    chosen = sample(_of_templates(every, templates), count)
     done: list[Proof] = []
 
     def progress(proof: Proof) -> None:
@@ -192,6 +218,18 @@ def solve(
         click.echo(f"{len(proofs) - failed} of {len(proofs)} tasks hold")
     if failed:
         ctx.exit(1)
+
+
+def _of_templates(tasks: Sequence[LocalTask], templates: Sequence[int]) -> list[LocalTask]:
+    """Those of the templates, all if none is named. Raises ConfigError for a template without tasks here."""
+    known = {task.template.id for task in tasks}
+    for number in templates:
+        if number not in known:
+            raise ConfigError(
+                f"the template {number} has no tasks here",
+                hint="`coevo webarena tasks` lists templates with their sites and splits",
+            )
+    return [task for task in tasks if not templates or task.template.id in templates]
 
 
 def _failure(proof: Any) -> str:
