@@ -169,6 +169,8 @@ def test_distil_again_and_try_the_draft(run: Path, tmp_path: Path, monkeypatch: 
     database.write_bytes((run / "runs.sqlite").read_bytes())
     monkeypatch.chdir(run)
     drafts = tmp_path / "drafts"
+    (run / "press" / "scripts").mkdir()
+    (run / "press" / "scripts" / "push.py").write_text("print('push')\n")
     (run / "another.py").write_text(
         (run / "analyst.py").read_text().replace("Rule {number}:", "Another rule:")
     )
@@ -186,6 +188,7 @@ def test_distil_again_and_try_the_draft(run: Path, tmp_path: Path, monkeypatch: 
     assert made.exit_code == 0, made.output
     assert "contrast pairs" in made.output
     assert "Another rule" in (drafts / "press" / "SKILL.md").read_text()
+    assert (drafts / "press" / "scripts" / "push.py").read_text() == "print('push')\n"
     tried = invoke(
         "skills",
         "try",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coevo.cli.common import database_option, json_option, print_json
-from coevo.cli.skills import skills
+from coevo.cli.skills import skills, write_skill
 
 
 @skills.command("gepa")
@@ -19,7 +19,7 @@ from coevo.cli.skills import skills
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write a version that passes as a skill into DIR.",
+    help="Write a version that passes as a skill into DIR, with the other files of its seed.",
 )
 @database_option
 @json_option
@@ -41,7 +41,6 @@ def evolve(
 
     from coevo.loop import RunStopped, evolve_with_gepa, run_async
     from coevo.progress import Progress, make_progress
-    from coevo.skill import export
 
     progress = Progress() if as_json else make_progress(sys.stdout)
     work = evolve_with_gepa(database, run_id, budget=budget, author=author, seed=seed, progress=progress)
@@ -76,4 +75,5 @@ def evolve(
                 f"{trial.version} against {trial.against}: the gate would {decision.verdict} it ({decision.reason})"
             )
     if out and trial.document and decision and decision.accepted:
-        click.echo(f"wrote {export(trial.document, out)}", err=as_json)
+        for line in write_skill(database, trial.against, trial.document, out):
+            click.echo(line, err=as_json)

@@ -10,6 +10,7 @@ import click
 from coevo.cli.common import console, database_option, json_option, open_store, print_json, print_rows
 
 if TYPE_CHECKING:
+    from coevo.skill import SkillDocument
     from coevo.store import Store
 
 
@@ -110,6 +111,17 @@ def export_version(version: str, directory: Path, database: str) -> None:
     coevo skills export miniwob-1 ./skills-out
     """
     from coevo.loop.skills import document_of
+
+    with open_store(database) as store:
+        row = find_version(store, version)
+    stamps: dict[str, Any] = {"version": row["id"]} | ({"run": row["run"]} if row["run"] else {})
+    for line in write_skill(database, row["id"], document_of(row).stamped(**stamps), directory):
+        console().print(line, highlight=False)
+
+
+def write_skill(database: str, version: str, document: SkillDocument, directory: Path) -> list[str]:
+    """Write a document that is `version`, or was made from it, as a skill inside `directory`, with the other files of the
+    version's seed. Returns what to say of it: where it is, and which files it names that are missing."""
     from coevo.skill import export as export_document
     from coevo.skill.lint import missing
 
@@ -122,13 +134,12 @@ def export_version(version: str, directory: Path, database: str) -> None:
                 "SELECT content_hash FROM skill_versions WHERE skill = ?", (row["skill"],)
             )
         ]
-    document = document_of(row)
-    stamps: dict[str, Any] = {"version": row["id"]} | ({"run": row["run"]} if row["run"] else {})
-    written = export_document(document.stamped(**stamps), directory, known=known, source=source)
-    console().print(f"wrote {written}", highlight=False)
-    for name in missing(document, written):
-        where = f"nor in {source}" if source else "and the directory of its seed is gone"
-        console().print(f"it names {name}, which is not in it, {where}", highlight=False)
+    written = export_document(document, directory, known=known, source=source)
+    where = f"nor in {source}" if source else "and the directory of its seed is gone"
+    return [
+        f"wrote {written}",
+        *(f"it names {name}, which is not in it, {where}" for name in missing(document, written)),
+    ]
 
 
 def seed_directory(store: Store, row: dict[str, Any]) -> Path | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coevo.cli.common import database_option, json_option, print_json, print_rows
-from coevo.cli.skills import skills
+from coevo.cli.skills import skills, write_skill
 
 
 @skills.command("distil")
@@ -19,7 +19,7 @@ from coevo.cli.skills import skills
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the best candidate as a skill into DIR.",
+    help="Write the best candidate as a skill into DIR, with the other files of its seed.",
 )
 @database_option
 @json_option
@@ -41,7 +41,6 @@ def distil(
     coevo skills distil miniwob-1 --author openai:MODEL --out drafts
     """
     from coevo.loop import distil_run, run_async
-    from coevo.skill import export
 
     version, found, report = run_async(
         distil_run(database, run_id, analyst=analyst, author=author, last=last)
@@ -68,7 +67,8 @@ def distil(
         if rows and not out:
             click.echo(rows[0]["text"])
     if out and found.proposals:
-        click.echo(f"wrote {export(found.proposals[0].document, out)}", err=as_json)
+        for line in write_skill(database, version, found.proposals[0].document, out):
+            click.echo(line, err=as_json)
 
 
 @skills.command("try")
