@@ -21,7 +21,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from coevo.errors import ConfigError, WorldError
-from coevo.sandbox import CandidateError, Category, Limits, Ragged, Sandbox, Tuples, isolation, wire, worker
+from coevo.sandbox import (
+    CandidateError,
+    Category,
+    Limits,
+    Ragged,
+    Sandbox,
+    Tuples,
+    isolation,
+    wire,
+    worker,
+)
+from coevo.sandbox.columns import Store
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -137,7 +148,7 @@ async def test_what_a_reply_may_hold() -> None:
         writer = wire.Writer()
         writer.column(beyond)  # what the driver sends has no bound
         payload = bytearray(writer.frame(wire.RESULTS)[wire.HEADER.size :])
-        assert len(list(wire.Reader(payload, wire.Store()).column())) == len(beyond)
+        assert len(list(wire.Reader(payload, Store()).column())) == len(beyond)
         with pytest.raises(wire.TooMuch, match="an array counts as one value"):
             list(wire.Reader(payload).column())
 

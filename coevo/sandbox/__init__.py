@@ -13,7 +13,7 @@ from coevo.sandbox.candidate import Candidate
 from coevo.sandbox.pool import Sandbox, isolation
 
 if TYPE_CHECKING:
-    from coevo.sandbox.wire import Ragged, Shared, Tuples
+    from coevo.sandbox.columns import Ragged, Shared, Tuples
 
 __all__ = [
     "Candidate",
@@ -30,7 +30,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("Ragged", "Shared", "Tuples"):  # their module needs numpy
-        from coevo.sandbox import wire
+        from coevo.sandbox import columns
 
-        return getattr(wire, name)
+        return getattr(columns, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from coevo.sandbox.channel import Channel
-    from coevo.sandbox.wire import Shared
+    from coevo.sandbox.columns import Shared
 
 _REPORTED = {
     Category.SYNTAX_ERROR,
@@ -63,13 +63,13 @@ class Candidate:
 
     async def share_each(self, values: Sequence[Any] | NDArray[Any]) -> list[Shared]:
         """The same for many values, or the rows of an array, in one message."""
-        from coevo.sandbox import wire
+        from coevo.sandbox import columns, wire
 
         writer = wire.Writer()
         writer.column(values)
         await self._exchange(writer.frame(wire.SHARE))
         first, self._shared = self._shared, self._shared + len(values)
-        return [wire.Shared(index) for index in range(first, self._shared)]
+        return [columns.Shared(index) for index in range(first, self._shared)]
 
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """function(*arguments) for each, in order; all calls have the same number of arguments.

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from coevo.sandbox import wire
+from coevo.sandbox import columns, wire
 from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 
 FILENAME = "<heuristic>"
@@ -62,7 +62,7 @@ class CappedOutput(io.RawIOBase):
 def serve(channel: int) -> None:
     """Answer frames until the driver closes the channel. Frames that cannot be read end the process."""
     reserve = mmap.mmap(-1, RESERVE_BYTES)  # not touched, so it costs nothing
-    shared = wire.Store()
+    shared = columns.Store()
     function: Callable[..., Any] = _nothing
     batched = False
     while (frame := _receive(channel)) is not None:

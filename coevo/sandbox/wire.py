@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
+
+from coevo.sandbox.columns import Ragged, Shared, Shares, Store, Tuples
 
 HEADER = struct.Struct("<4sIQ")
 MAGIC = b"cvo1"
@@ -60,67 +61,6 @@ class TooMuch(WireError):
         super().__init__(
             f"more than {MAX_VALUES} values came back besides lists of numbers; an array counts as one value"
         )
-
-
-class Shared:
-    """Stands for a value that the candidate already has; each call that names it gets a fresh copy."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-class Store:
-    """What a candidate has been sent to keep."""
-
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-        self._stacks: dict[tuple[int, ...], Any] = {}
-
-    def extend(self, values: Iterable[Any]) -> None:
-        self._values.extend(values)
-
-    def copies(self, indices: Sequence[int]) -> Iterator[Any]:
-        """A fresh copy for each index."""
-        known = len(self._values)
-        if not all(index < known for index in indices):
-            raise WireError("a shared value that was never sent")
-        return (fresh(self._values[index]) for index in indices)
-
-    def stack(self, indices: Sequence[int]) -> Any:
-        """The arrays in rows of one that cannot be written to, made once; copies in a list if they are no
-        arrays of one type and shape."""
-        key = tuple(indices)
-        if key not in self._stacks:
-            copies = list(self.copies(key))
-            if not _alike(copies):
-                return copies
-            self._stacks[key] = np.stack(copies)
-            self._stacks[key].flags.writeable = False
-        return self._stacks[key]
-
-
-@dataclass(frozen=True, slots=True)
-class Tuples:
-    """A two-dimensional array of integers: a row a call, handed over as a tuple."""
-
-    rows: Any
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[tuple[int, ...]]:
-        return map(tuple, self.rows.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """One-dimensional arrays of different lengths, one a call: their items one after another, and the
-    lengths."""
-
-    items: Any
-    lengths: Any
 
 
 class Writer:
@@ -313,11 +253,6 @@ def plain_array(value: Any) -> Any:
     return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("<"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    indices: tuple[int, ...]
-
-
 class Reader:
     """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be.
 
@@ -370,7 +305,7 @@ class Reader:
         packed = self._column(depth)
         if isinstance(packed, np.ndarray):
             return iter(packed.tolist() if packed.ndim == 1 else packed)
-        if isinstance(packed, _Shares):
+        if isinstance(packed, Shares):
             return self._store().copies(packed.indices)
         return iter(packed)
 
@@ -388,7 +323,7 @@ class Reader:
         columns = []
         for _ in range(self.count()):
             packed = self._column(0)
-            if isinstance(packed, _Shares):
+            if isinstance(packed, Shares):
                 packed = self._store().stack(packed.indices)
             elif isinstance(packed, Tuples):
                 packed = packed.rows
@@ -397,7 +332,7 @@ class Reader:
         return columns
 
     def _column(self, depth: int) -> Any:
-        """As packed: an array, Tuples, _Shares, or an iterable of values."""
+        """As packed: an array, Tuples, Shares, or an iterable of values."""
         number = self.count()
         tag = self._tag()
         if tag in ("q", "d"):
@@ -407,7 +342,7 @@ class Reader:
         if tag in ("S", "t") and self._shared is None:
             raise WireError("a reply with a column that only calls have")
         if tag == "S":
-            return _Shares(struct.unpack(f"<{number}Q", self._take(8 * number)))
+            return Shares(struct.unpack(f"<{number}Q", self._take(8 * number)))
         self._counted(number)
         if tag == "x":
             return self._mixed(number)
@@ -472,20 +407,3 @@ class Reader:
                 raise WireError(str(error)) from None
         items = np.frombuffer(self._payload, dtype, number, start).reshape(shape)
         return items.view(np.uint8) != 0 if dtype.kind == "b" else items
-
-
-def _alike(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, np.ndarray) for value in values) and (
-        len({(value.dtype, value.shape) for value in values}) == 1
-    )
-
-
-def fresh(value: Any) -> Any:
-    """A copy of plain data that shares no array and no list with it."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, tuple):
-        return tuple(map(fresh, value))
-    if isinstance(value, list):
-        return list(map(fresh, value))
-    return value

@@ -1,0 +1,94 @@
+"""Arguments of many calls that are more than lists: how a driver says them, and what a candidate keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_STACKS_KEPT = 4
+
+
+class Shared:
+    """Stands for a value that the candidate already has; each call that names it gets a fresh copy."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """One-dimensional arrays of different lengths, one a call: their items one after another, and the
+    lengths."""
+
+    items: Any
+    lengths: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """A two-dimensional array of integers: a row a call, handed over as a tuple."""
+
+    rows: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return map(tuple, self.rows.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """A column of shared values: which one each call gets."""
+
+    indices: tuple[int, ...]
+
+
+class Store:
+    """What a candidate has been sent to keep."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+        self._stacks: dict[tuple[int, ...], Any] = {}
+
+    def extend(self, values: Iterable[Any]) -> None:
+        self._values.extend(values)
+
+    def copies(self, indices: Sequence[int]) -> Iterator[Any]:
+        """A fresh copy for each index. IndexError for a value that was never sent."""
+        return (fresh(self._values[index]) for index in indices)
+
+    def stack(self, indices: tuple[int, ...]) -> Any:
+        """The arrays as rows of one that cannot be written to, kept for further rounds; a list of copies if
+        they are no arrays of one type and shape."""
+        if indices not in self._stacks:
+            values = [self._values[index] for index in indices]
+            if not all(isinstance(value, np.ndarray) for value in values):
+                return list(self.copies(indices))
+            if len({(value.dtype, value.shape) for value in values}) != 1:
+                return list(self.copies(indices))
+            if len(set(indices)) == 1:
+                rows = np.broadcast_to(fresh(values[0]), (len(values), *values[0].shape))
+            else:
+                rows = np.stack(values)
+                rows.flags.writeable = False
+            if len(self._stacks) == _STACKS_KEPT:
+                self._stacks.pop(next(iter(self._stacks)))
+            self._stacks[indices] = rows
+        return self._stacks[indices]
+
+
+def fresh(value: Any) -> Any:
+    """A copy of plain data that shares no array and no list with it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        return tuple(map(fresh, value))
+    if isinstance(value, list):
+        return list(map(fresh, value))
+    return value
