@@ -25,6 +25,8 @@ class BundledProblem(ABC):
     expressions: Expressions | None
     counts: Mapping[tuple[Split, int], int]
     """How many instances there are of each split and size."""
+    unit: str
+    """What the size of an instance counts."""
     limits: Limits = Limits(cpu_s=20.0, wall_s=80.0)
     """On the train split; ordinary heuristics need less than a second of it."""
     growth: int = 1
@@ -59,6 +61,10 @@ class BundledProblem(ABC):
                 f"{self.name} has no {split} instances of size {size}", hint=f"choose size {known}"
             )
         return size
+
+    def size_text(self, size: int) -> str:
+        """A size as listings show it."""
+        return str(size)
 
     def reference(self, split: Split, size: int | None = None) -> Reference:
         return references.reference(self.family, split, self.size(split, size))

@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import pstdev
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from ahd import PROBLEMS
-from coevo.cli.common import json_option, print_json, print_rows
+from ahd.contract import SPLITS, contract, instances_text, is_bundled, page
+from coevo.cli.common import console, json_option, print_json, print_rows
 from coevo.errors import ConfigError
 
 if TYPE_CHECKING:
     from ahd.base import BundledProblem
     from coevo.problem import Problem, Reference, Split, Verdict
-
-SPLITS = ("train", "val", "test")
 
 split_option = click.option(
     "--split", type=click.Choice(SPLITS), default="train", show_default=True, help="Which instances."
@@ -34,16 +33,32 @@ def ahd() -> None:
 
 
 @ahd.command()
+@click.argument("name", required=False, metavar="[PROBLEM]")
 @json_option
-def problems(as_json: bool) -> None:
-    """List the problems with their instances and reference values.
+def problems(name: str | None, as_json: bool) -> None:
+    """List the problems with their instances and reference values, or print what one asks of a heuristic.
 
-    Example: coevo ahd problems --json
+    There are six; aco_cvrp_penalised and aco_bpp_colony are two of them with another way of scoring. PROBLEM, one of these
+    or your own (module:factory or file.py:factory), is printed whole: its function, a simple heuristic, and the
+    variables of its formulas with what a formula's value decides.
+
+    \b
+    coevo ahd problems
+    coevo ahd problems construct_tsp
     """
-    rows = [_described(name, _problem(name)) for name in PROBLEMS]
-    print_rows(
-        rows, ("problem", "function", *SPLITS, "reference", "source"), as_json=as_json, empty="No problems."
-    )
+    if name is None:
+        rows = [_summary(_problem(name)) for name in PROBLEMS]
+        for row, factory in zip(rows, PROBLEMS.values(), strict=True):
+            row["is"] = (factory.__doc__ or "").partition("\n")[0].partition(". ")[0].rstrip(".")
+        columns = ("problem", "function", *SPLITS, "train_reference", "source", "is")
+        shown = rows if as_json else [{**row, "train_reference": row["reference"]} for row in rows]
+        print_rows(shown, columns, as_json=as_json, empty="No problems.")
+        return
+    problem = _named("PROBLEM", name)
+    if as_json:
+        print_json(_summary(problem) if is_bundled(problem) else contract(problem))
+    else:
+        console().print(page(contract(problem)))
 
 
 @ahd.command()
@@ -91,10 +106,10 @@ def evaluate(
     """
     from coevo.problem import check_size
 
-    problem = _named(name)
+    problem = _named("--problem", name)
     of = _split(split)
     check_size("--size", problem, of, size)
-    chosen = problem.size(of, size) if _is_bundled(problem) else size
+    chosen = problem.size(of, size) if is_bundled(problem) else size
     try:
         code = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -121,10 +136,10 @@ def _split(name: str) -> Split:
     return cast("Split", name)
 
 
-def _named(name: str) -> Problem:
+def _named(key: str, name: str) -> Problem:
     if name in PROBLEMS:
         return _problem(name)
-    if ":" not in name:
+    if ":" not in name and not name.endswith(".py"):
         near = difflib.get_close_matches(name, PROBLEMS, n=1)
         raise ConfigError(
             f"there is no problem {name!r}",
@@ -134,11 +149,7 @@ def _named(name: str) -> Problem:
         )
     from coevo.problem import load_problem
 
-    return load_problem("--problem", name)
-
-
-def _is_bundled(problem: Problem) -> TypeGuard[BundledProblem]:
-    return hasattr(problem, "counts")
+    return load_problem(key, name)
 
 
 def _problem(name: str) -> BundledProblem:
@@ -162,14 +173,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _doing(problem: Problem, split: Split, size: int | None) -> str:
-    return f"{problem.name} on {_instances(problem, split, size)} of {split}"
-
-
-def _instances(problem: Problem, split: Split, size: int | None) -> str:
-    """`64 × 50`: instances and their size."""
-    if _is_bundled(problem) and size is not None:
-        return f"{problem.counts[split, size]} × {size}"
-    return "the instances" if size is None else f"the instances of size {size}"
+    return f"{problem.name} on {instances_text(problem, split, size)} of {split}"
 
 
 async def _measured(
@@ -198,23 +202,16 @@ async def _judged(problem: Problem, code: str, split: Split, size: int | None) -
         return await evaluate(problem, code, sandbox=sandbox, split=split, size=size)
 
 
-def _described(name: str, problem: BundledProblem) -> dict[str, Any]:
+def _summary(problem: BundledProblem) -> dict[str, Any]:
+    """A problem's contract, with its instances and the reference of its train split in a row of the list."""
     reference = problem.reference("train")
     sizes: dict[str, str] = {
-        split: ", ".join(_instances(problem, split, size) for size in problem.sizes(split))
-        for split in map(_split, SPLITS)
+        split: ", ".join(instances_text(problem, split, size) for size in problem.sizes(split))
+        for split in SPLITS
     }
-    return {
-        "problem": name,
-        "function": problem.signature.function,
-        "header": problem.signature.header,
-        "goal": problem.goal,
-        **sizes,
-        "reference": reference.objective,
-        "source": reference.source,
-        "bound": reference.bound,
-        "variables": dict(problem.expressions.variables) if problem.expressions else None,
-    }
+    facts = contract(problem)
+    numbers = {"reference": reference.objective, "source": reference.source, "bound": reference.bound}
+    return {**facts, **sizes, **numbers}
 
 
 def _facts(
@@ -255,7 +252,7 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 def _print(
     problem: Problem, split: Split, size: int | None, verdict: Verdict, reference: Reference | None
 ) -> None:
-    click.echo(f"{problem.name}, {_instances(problem, split, size)} of {split}")
+    click.echo(f"{problem.name}, {instances_text(problem, split, size)} of {split}")
     if verdict.objective is None:
         click.echo(f"invalid ({verdict.category}): {verdict.error}")
     else:

@@ -17,6 +17,7 @@ from coevo.config import Experiment, load_experiment
 from coevo.engine import ENGINES
 from coevo.engine.base import Engine, Request
 from coevo.eoh.plan import largest_gate
+from coevo.eoh.skill import foreign_skill
 from coevo.errors import AgentError, CoevoError, ConfigError, EngineError, ModelError, StoreError, WorldError
 from coevo.progress import duration
 
@@ -254,7 +255,10 @@ class _Probes:
                     hint="splits must be disjoint, or the evaluation measures memory",
                 )
         if self.experiment.search is not None:
-            return f"requests for heuristics of {getattr(self._task_set, 'name', 'a problem')}"
+            problem = str(getattr(self._task_set, "name", "a problem"))
+            if self._skill is not None and (wrong := foreign_skill(self._skill.name, problem)):
+                raise Warn(*wrong)
+            return f"requests for heuristics of {problem}"
         return ", ".join(f"{len(names)} {split}" for split, names in ids.items())
 
     def _probe_grammar(self) -> str:
@@ -356,11 +360,12 @@ class _Probes:
             )
         if result.category == "agent_error":
             raise AgentError(f"the agent raised on {task.id}: {result.error}", hint=f"see {agent.graph}")
-        count = episode_count(self.experiment)
-        longest = duration(count * result.seconds / self.experiment.tasks.slots)
+        count, slots = episode_count(self.experiment), self.experiment.tasks.slots
+        why = ": ".join(filter(None, (result.category, result.error)))
+        ended = f"{result.outcome} ({why})" if why else str(result.outcome)
         return (
-            f"{task.id}: {result.outcome} in {result.turns} turns, {result.seconds:.1f} s; "
-            f"the run has about {count} episodes (at most {longest} at this pace, {self.experiment.tasks.slots} at a time)"
+            f"{task.id}: {ended} in {result.turns} turns, {result.seconds:.1f} s; the run has about {count} episodes: "
+            f"{duration(count * result.seconds)} one after another, less with up to {slots} at once"
         )
 
 

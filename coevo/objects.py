@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from coevo.errors import ConfigError, explained
+
+MOST = 12
+"""Names that an error lists at most."""
 
 
 def load_object(key: str, spec: str) -> Callable[..., Any]:
     """The object that `module:name` or `/path/file.py:name` names. Raises ConfigError saying which part is missing."""
     place, colon, name = spec.rpartition(":")
+    if not colon and spec.endswith(".py"):
+        raise ConfigError(f"{key} = {spec!r} is a file, and nothing in it is named", hint=_which(spec))
     if not colon or not place or not name:
         raise ConfigError(
             f"{key} = {spec!r} is not of the form module:name", hint='for example "webarena.miniwob:tasks"'
@@ -36,14 +43,48 @@ def load_object(key: str, spec: str) -> Callable[..., Any]:
                 else f"pip install {error.name}",
             ) from error
     if not hasattr(module, name):
-        public = sorted(n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n)))
+        public = _offered(module)
         near = difflib.get_close_matches(name, public, n=1)
         hint = (
-            f"did you mean {near[0]}?" if near else f"it has: {', '.join(public[:12]) or 'nothing callable'}"
+            f"did you mean {near[0]}?"
+            if near
+            else f"it has: {', '.join(public[:MOST]) or 'nothing callable'}"
         )
         raise ConfigError(f"{key} = {spec!r}: {place} has no {name!r}", hint=hint)
     found: Callable[..., Any] = getattr(module, name)
     return found
+
+
+def _offered(module: ModuleType) -> list[str]:
+    """What a module has to offer: what its `__all__` names and what it defines itself, not what it imports."""
+    offered = set(getattr(module, "__all__", ()))
+    own = (module.__name__, f"{module.__name__}.")
+    for name, value in vars(module).items():
+        home = str(getattr(value, "__module__", ""))
+        if not name.startswith("_") and (home == own[0] or home.startswith(own[1])):
+            offered.add(name)
+    return sorted(name for name in offered if callable(getattr(module, name, None)))
+
+
+def _which(file: str) -> str:
+    """Asks for a name in a file, and says which there are: it is read, not run."""
+    try:
+        body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        body = []
+    defined = [
+        one
+        for one in body
+        if isinstance(one, ast.FunctionDef | ast.ClassDef) and not one.name.startswith("_")
+    ]
+    if not defined:
+        return f"name the factory in it: {file}:name"
+    functions = [one for one in defined if isinstance(one, ast.FunctionDef)]
+    bare = [one for one in functions if len(one.args.args) <= len(one.args.defaults)]
+    likely = (bare or functions or defined)[-1].name
+    others = [one.name for one in functions or defined if one.name != likely][-MOST:]
+    also = f" (it also has {', '.join(others)})" if others else ""
+    return f"name the factory in it: {file}:{likely}{also}"
 
 
 def _load_file(path: Path) -> Any:

@@ -53,11 +53,13 @@ class Expressions:
     """A small language of formulas in which heuristics of the problem can be written.
 
     `variables` maps names to meanings. `template` is the source of the whole heuristic with `{expression}` in the place of
-    the formula; the variables are arrays or numbers there, and `np` is numpy.
+    the formula; the variables are arrays or numbers there, and `np` is numpy. `value` says in a few words, for people, what
+    the value of a formula decides.
     """
 
     variables: Mapping[str, str]
     template: str
+    value: str = ""
 
     def code(self, expression: str) -> str:
         return self.template.replace(PLACE, expression)

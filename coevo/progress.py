@@ -32,8 +32,11 @@ class Progress:
     def start(self, run: str, total: int, done: int, unit: str = "generations") -> None:
         """A run begins or continues with `done` of its `total` generations (or turns of a search) finished."""
 
-    def phase(self, label: str, total: int, done: int) -> None:
-        """`total` episodes belong to the phase; `done` of them are in the database already."""
+    def phase(self, label: str, total: int, done: int, unit: str = "episodes") -> None:
+        """`total` episodes (or what `unit` names) belong to the phase; `done` of them are in the database already."""
+
+    def item(self) -> None:
+        """One of a phase of something else than episodes is done."""
 
     def episode(self, outcome: Outcome, reward: float | None) -> None:
         """An episode of the phase finished (an invalid one counts when it is not tried again)."""
@@ -63,8 +66,8 @@ class PlainProgress(Progress):
     def start(self, run: str, total: int, done: int, unit: str = "generations") -> None:
         self._line(f"run {run}: {done} of {total} {unit} done")
 
-    def phase(self, label: str, total: int, done: int) -> None:
-        self._line(f"{label}: {total} episodes" + (f", {done} already stored" if done else ""))
+    def phase(self, label: str, total: int, done: int, unit: str = "episodes") -> None:
+        self._line(f"{label}: {total} {unit}" + (f", {done} already stored" if done else ""))
 
     def generation(self, summary: GenerationSummary) -> None:
         self._line(describe(summary))
@@ -108,10 +111,13 @@ class RichProgress(Progress):
         self._unit = unit
         self._bars.update(self._run, description=run, total=total, completed=done, detail=unit)
 
-    def phase(self, label: str, total: int, done: int) -> None:
+    def phase(self, label: str, total: int, done: int, unit: str = "episodes") -> None:
         self._rewards, self._invalid = [], 0
         self._bars.update(self._run, visible=self._started_run)
         self._bars.reset(self._phase, description=label, total=total, completed=done, detail="", visible=True)
+
+    def item(self) -> None:
+        self._bars.advance(self._phase)
 
     def episode(self, outcome: Outcome, reward: float | None) -> None:
         if outcome is Outcome.INVALID:

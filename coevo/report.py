@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
@@ -62,7 +64,7 @@ def make_report(store: Store, run: str) -> Report:
     row = queries.run(store, run)
     run = row["id"]
     return Report(
-        run={key: row[key] for key in ("id", "name", "status", "seed", "created_at", "finished_at", "error")},
+        run=run_facts(row),
         points=tuple(_points(store, run)),
         evaluations=tuple(
             store.query("SELECT * FROM evaluations WHERE run = ? ORDER BY generation, arm", (run,))
@@ -81,6 +83,30 @@ def make_report(store: Store, run: str) -> Report:
             "SELECT count(*) AS n FROM episodes WHERE run = ? AND outcome = 'invalid'", (run,)
         )[0]["n"],
     )
+
+
+def run_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report says of its run (a row of `queries.run`). `next`: how it goes on; None when it is done or under way."""
+    facts = {key: row[key] for key in ("id", "name", "status", "seed", "created_at", "finished_at", "error")}
+    ended = row["status"] in ("finished", "running")
+    return facts | {"next": None if ended else f"to continue it: {_command(row)}"}
+
+
+def _command(row: Mapping[str, Any]) -> str:
+    file = Path((row["provenance"] or {}).get("directory", "")) / f"{row['name']}.toml"
+    if not file.exists():
+        return "the same `coevo run` as before"
+    if file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
+    return f"coevo run {shlex.quote(str(file))}, with the KEY=VALUE and --db it was given"
+
+
+def after_heading(run: Mapping[str, Any]) -> Iterator[str]:
+    """Why a run failed, and how it goes on."""
+    if run["error"]:
+        yield str(run["error"])
+    if run["next"]:
+        yield str(run["next"])
 
 
 def render_grid(grid: Grid) -> RenderableType:
@@ -123,6 +149,7 @@ def render_report(report: Report) -> RenderableType:
 
     run = report.run
     parts: list[RenderableType] = [Text(f"run {run['id']} · {run['status']} · seed {run['seed']}")]
+    parts += [Text(line) for line in after_heading(run)]
     if report.points:
         curve = Table(title="generations")
         for heading in ("generation", "σ", "reward", "spread", "best", "weights", "skill"):

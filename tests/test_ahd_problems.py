@@ -322,6 +322,26 @@ class TestFormulas:
                 assert whole.valid, (formula, whole.error)
                 assert whole.objectives == single.objectives, formula
 
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        ("name", "arguments", "expected"),
+        [
+            ("construct_tsp", (0, 0, [2, 1], [[0, 3, 1], [3, 0, 2], [1, 2, 0]]), 2),
+            ("construct_tsp", (2, 0, np.array([1]), np.eye(3)), 1),
+            ("construct_kp", (1.0, [2.0, 0.5, 0.25], [1, 1, 1]), 2),
+            ("construct_asp", ((0, 0, 1, 2, 2, 1), 6, 4), 2.0),
+        ],
+    )
+    def test_a_found_function_is_plain_python_to_whoever_calls_it(self, name, arguments, expected):
+        problem, module = PROBLEMS[name](), {}
+        formula = {"construct_tsp": "near + rest + gap", "construct_kp": "weight", "construct_asp": "ones"}[
+            name
+        ]
+        exec(problem.expressions.code(formula), module)
+        found = module[problem.signature.function](*arguments)
+        assert type(found) is type(expected)
+        assert found == expected
+
     def test_variables_of_construct_tsp(self):
         problem = PROBLEMS["construct_tsp"]()
         length = np.array([[0, 9, 1, 2], [9, 0, 3, 5], [1, 3, 0, 4], [2, 5, 4, 0.0]])

@@ -127,6 +127,14 @@ def test_errors_of_coevo_pass_through_as_they_are() -> None:
         raise ConfigError("mine")
 
 
+@pytest.mark.parametrize("override", ["tasks.set=coevo.testing:nope", "agent.graph=theirs.py:nope"])
+def test_a_wrong_name_is_told_before_a_run_is(work: Path, override: str) -> None:
+    result = CliRunner().invoke(main, ["run", "toy.toml", override], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert result.stdout == "", "no `run toy-1: 0 of 3 generations done`"
+    assert "nope" in result.stderr
+
+
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_an_empty_split_is_found_before_the_first_episode(work: Path, split: str) -> None:
     assert f"the task set has no {split} tasks" in refused(

@@ -102,6 +102,7 @@ class TestInit:
             assert (tmp_path / "w" / name).is_file()
             assert name in text
         assert "coevo check miniwob.toml" in text
+        assert "coevo run tsp_construct_small.toml search.author=chance" in text
         assert "agents/web.py" not in good("init", str(tmp_path / "w"))
 
     def test_it_never_overwrites_what_somebody_changed(self, tmp_path: Path) -> None:
@@ -350,6 +351,9 @@ class TestResults:
         with Store.open(copy) as store:
             store.update("runs", "toy-1", {"status": "running"})
         assert json.loads(good("runs", "--db", str(copy), "--json"))[0]["status"] == "interrupted"
+        report = good("report", "toy-1", "--db", str(copy))
+        assert "run toy-1 · interrupted · seed 5\nto continue it: coevo run toy.toml, with" in report
+        assert json.loads(good("show", "toy-1", "--db", str(copy), "--json"))["status"] == "interrupted"
 
     def test_show_follows_the_chain_from_skill_to_model_call(self, work: Path) -> None:
         versions = json.loads(good("skills", "list", "--run", "toy-1", "--json"))

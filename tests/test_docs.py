@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import click
 import pytest
+from click.testing import CliRunner
 from toyrun import workspace
 from toysearch import search_workspace
 
@@ -25,7 +26,9 @@ from coevo.config import load_experiment
 from coevo.engine.base import NoiseSpec, Request, Sampling
 from coevo.env import Outcome, Task, TaskSet
 from coevo.eoh import make_search_report, run_search
+from coevo.eoh.skill import foreign_skill
 from coevo.es import EsOperator
+from coevo.starter import copy_starter
 from coevo.store import Store, queries
 from coevo.testing import FakeEngine, ToyTaskSet
 
@@ -127,7 +130,7 @@ class TestExamples:
 
         def answer(request: Request, theta: Sequence[float]) -> str:
             hint = 0.1 if "too small" in str(request.messages[-1]["content"]) else 0.0
-            return f"{theta[0] + hint:.4f}"
+            return f"{20 * (theta[0] + hint):.4f}"
 
         engine = FakeEngine(answer)
         es = EsOperator(engine, NoiseSpec(), size=16, sigma=0.2, alpha=0.3, antithetic=True)
@@ -153,6 +156,19 @@ class TestExamples:
         assert report.budget.valid > 15
         assert 20 < report.best[0]["test"] < 40
 
+    def test_the_small_search_on_another_problem(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (line,) = [line for line in command_lines() if "search.problem=" in line and "name=" in line]
+        copy_starter(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        done = CliRunner().invoke(main, line.split()[1:], catch_exceptions=False)
+        assert "run kp_small-1 is finished" in done.output
+        assert "20 candidates" in done.output
+        with Store.open(tmp_path / "runs" / "coevo.sqlite") as store:
+            skill = queries.run(store, "kp_small-1")["provenance"]["seed_skill"].partition("@")[0]
+            assert foreign_skill(skill, make_search_report(store, "kp_small-1").problem) is None
+
     def test_the_script(self, examples_on_disk: Path) -> None:
         done = subprocess.run(
             [sys.executable, "try_buttons.py"],
@@ -171,7 +187,7 @@ class TestExamples:
             check=True,
             cwd=examples_on_disk,
         )
-        assert done.stdout.splitlines() == ["[1, 0]", "forbidden"]
+        assert done.stdout.splitlines() == ["[1, 0]", "[1, 0]", "forbidden"]
 
     @pytest.mark.parametrize(
         "overrides", [(), ("model.engine=engine.py:make", "agent.graph=agents/presser.py:graph")]

@@ -14,8 +14,9 @@ from coevo.cli import main
 from coevo.config import load_experiment
 from coevo.eoh import compare_searches, make_search_report, run_search
 from coevo.eoh.budget import count_budget
+from coevo.eoh.curves import render_curves
 from coevo.eoh.ledger import SearchLedger
-from coevo.eoh.report import lineage, render_curves
+from coevo.eoh.report import lineage
 from coevo.errors import StoreError
 from coevo.progress import Progress
 from coevo.store import Store
@@ -376,7 +377,7 @@ def writes(request, theta):
 
 
 def test_commands_on_a_search(file: Path, tmp_path: Path) -> None:
-    """Each command shows what it is for, and the others say where to look."""
+    """Each command shows what it is for, and the others the same."""
     runner = CliRunner()
 
     def ask(*arguments: str) -> str:
@@ -396,11 +397,12 @@ def test_commands_on_a_search(file: Path, tmp_path: Path) -> None:
     assert {row["status"] for row in failed} <= {"parse_error", "exception"}
     assert ask("heuristics", "show", best, "--code").startswith("def guess(x):")
     assert "from the oldest ancestor on" in ask("heuristics", "show", best)
+    assert ask("show", best) == ask("heuristics", "show", best)
+    assert ask("report", "toy-1") == ask("report") == ask("heuristics", "report", "toy-1")
     assert json.loads(ask("heuristics", "compare", "--json"))[0]["method"] == "EoH+ES"
     assert "doubling" in ask("show", "toy-1")
     for arguments, hint in (
-        (("report",), "coevo heuristics report toy-1"),
-        (("show", best), f"coevo heuristics show {best}"),
+        (("report", "--grid"), "coevo report toy-1"),
         (("heuristics", "show", "nobody"), "coevo heuristics list"),
     ):
         result = runner.invoke(main, list(arguments))

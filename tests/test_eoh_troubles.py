@@ -168,7 +168,7 @@ async def test_stopped_while_the_skill_is_looked_at(file: Path, where: str) -> N
     )
 
     class Stops(Notes):
-        def phase(self, label: str, total: int, done: int) -> None:
+        def phase(self, label: str, total: int, done: int, unit: str = "episodes") -> None:
             if where == "gate" and label.startswith("gate"):
                 raise RunStopped
 
@@ -221,6 +221,30 @@ async def test_a_problem_with_a_defect_is_told_before_a_model_is_asked(
     assert said in caught.value.message
     with Store.open(experiment.database_path) as store:
         assert store.query("SELECT 1 FROM calls") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "return {expression}\\n",
+            "return sum({expression})\\n\\nguess.batched = True\\n",
+            "doubling failed (bad_reply)",
+        ),
+        ("return {expression}", "return {expression} + y", "name 'y' is not defined"),
+    ],
+)
+async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is_tried(
+    file: Path, edit: Edit, old: str, new: str, said: str
+) -> None:
+    edit(old, new)
+    overrides = ["search.language=formula", "search.author=chance"]
+    experiment = load_experiment(file, overrides)
+    with pytest.raises(ConfigError, match="template of the formulas") as caught:
+        await run_search(experiment)
+    assert said in caught.value.message
+    with Store.open(experiment.database_path) as store:
+        assert store.query("SELECT 1 FROM heuristics") == []
 
 
 async def test_a_changed_problem_or_start_is_another_search(file: Path, edit: Edit) -> None:

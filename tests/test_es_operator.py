@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from coevo.engine.base import NoiseSpec
+import math
+from typing import Any
+
+import pytest
+
+from coevo.engine.base import NoiseSpec, Request
+from coevo.errors import ConfigError
 from coevo.es import EsOperator, Member, NoStep
 from coevo.testing import FakeEngine, noise
 
@@ -38,6 +44,31 @@ async def test_a_round_without_signal_moves_nothing() -> None:
         assert isinstance(found.result.step, NoStep)
         assert found.result.step.kind == kind
     assert engine.weights_step == 0
+
+
+async def test_what_members_ask_at_the_same_time_is_one_batch() -> None:
+    engine = FakeEngine()
+    es = EsOperator(engine, SPEC, size=6, sigma=0.2)
+    request = Request(({"role": "user", "content": "?"},))
+
+    async def reward(member: Member) -> float | None:
+        for _ in range(1 + member.index % 2):
+            await es.ask(request, member)
+        return float(member.index)
+
+    await es.ask(request)
+    await es.round(0, reward)
+    await es.ask(request)
+    assert engine.batches == [1, 6, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size": 1}, {"size": 3, "antithetic": True}, {"sigma": 0.0}, {"alpha": -1.0}, {"alpha": math.inf}],
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        EsOperator(FakeEngine(), SPEC, **wrong)
 
 
 async def test_members_follow_from_seed_and_round() -> None:

@@ -207,12 +207,51 @@ async def test_a_batched_function_is_called_once_a_round_with_whole_columns(sand
         ("different", np.eye(2)),
         ("text", ["text", "text"]),
         ("uneven", [np.array([1.0, 0.0]), np.arange(1)]),
+        ([1, 2.5], np.array([1.0, 2.5])),
+        ([True, False], np.array([True, False])),
+        (np.array([True, False]), np.array([True, False])),
+        ([np.arange(2), np.ones(2)], np.array([[0.0, 1.0], [1.0, 1.0]])),
+        ([2**70, 1], [2**70, 1]),
+        (["a", "b"], ["a", "b"]),
         (Ragged(np.arange(3), [1, 2]), [np.array([0]), np.array([1, 2])]),
         ([1, None], [1, None]),
         ([(1, 2), (3, 4)], [(1, 2), (3, 4)]),
     ]:
         kind = "ndarray" if isinstance(expected, np.ndarray) else "list"
         assert equal(await column(1, [1, 2], sent), (kind, 2, expected)), sent
+
+
+async def test_a_round_without_calls_asks_nothing(sandbox: Sandbox) -> None:
+    for code in (ECHO, BATCHED.format(body="return columns[0]")):
+        async with sandbox.candidate(code, "f") as candidate:
+            assert await candidate.map([]) == await candidate.map_columns([], calls=0) == []
+
+
+async def test_ragged_values_are_shared_one_by_one(sandbox: Sandbox) -> None:
+    async with sandbox.candidate(ECHO, "f") as candidate:
+        parts = await candidate.share_each(Ragged(np.arange(3), [1, 2]))
+        other = await candidate.share(7)
+        assert equal(
+            await candidate.map([(part, other) for part in parts]),
+            [(np.array([0]), 7), (np.array([1, 2]), 7)],
+        )
+
+
+async def test_stacks_of_shared_values_do_not_pile_up(sandbox: Sandbox) -> None:
+    limits = Limits(memory_mb=200)
+    async with sandbox.candidate(
+        BATCHED.format(body="return [1] * len(columns[0])"), "f", limits=limits
+    ) as candidate:
+        shared = await candidate.share_each(np.ones((32, 50_000)))
+        whole = await candidate.share(np.ones(500_000))
+        for left in range(32, 0, -1):
+            assert len(await candidate.map_columns(shared[:left], whole, calls=left)) == left
+
+
+async def test_a_truth_value_of_numpy_makes_a_function_batched(sandbox: Sandbox) -> None:
+    code = BATCHED.format(body="return columns[0] * 2").replace("True", "np.bool_(True)")
+    async with sandbox.candidate(code, "f") as candidate:
+        assert await candidate.map([(1,), (2.5,)]) == [2.0, 5.0]
 
 
 async def test_rows_are_tuples_to_a_plain_function(sandbox: Sandbox) -> None:
@@ -227,10 +266,11 @@ async def test_rows_are_tuples_to_a_plain_function(sandbox: Sandbox) -> None:
     ("body", "said"),
     [
         ("return 3", "the batched function returned a value of type int"),
-        ("return np.array(3)", "the batched function returned a value of type ndarray"),
+        ("return np.array(3)", "the batched function returned an array without dimensions"),
         ("return [1]", "1 results came back for 2 calls"),
         ("return np.zeros((3, 2))", "3 results came back for 2 calls"),
         ("return [len, 1]", "call 1 returned"),
+        ("return np.zeros(2, 'M8[s]')", "call 1 returned a value of type datetime64"),
     ],
 )
 async def test_what_a_batched_function_may_not_return(sandbox: Sandbox, body: str, said: str) -> None:

@@ -31,7 +31,7 @@ def heuristics(demand, capacity):
     together = size_from + size_to
     with np.errstate(all="ignore"):
         try:
-            score = {expression}
+            score = {expression}  # pairs of larger scores go together
         except (ZeroDivisionError, OverflowError):
             score = 0.0
         score = score + np.zeros((len(demand), len(demand)))
@@ -77,8 +77,10 @@ def heuristics(demand, capacity):
             "together": "size_from + size_to",
         },
         TEMPLATE,
+        "the larger the value, the sooner the item to add joins the item in the bin",
     )
     counts = counts("aco_bpp")
+    unit = "items"
     family = "aco_bpp"
     growth = 2
 

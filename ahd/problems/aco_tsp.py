@@ -30,7 +30,7 @@ def heuristics(distance_matrix):
     rank = away.argsort(axis=1).argsort(axis=1) + 1.0
     with np.errstate(all="ignore"):
         try:
-            score = {expression}
+            score = {expression}  # edges of larger scores are likelier
         except (ZeroDivisionError, OverflowError):
             score = 0.0
         score = score + np.zeros_like(distance)
@@ -73,8 +73,10 @@ def heuristics(distance_matrix):
             "rank": "1 if the second point is the nearest to the first, 2 if it is the second nearest, and so on",
         },
         TEMPLATE,
+        "the larger the value of an edge, the likelier an ant takes it; negative values count as 0",
     )
     counts = counts("aco_tsp")
+    unit = "points"
 
     def __init__(self, seed: int = SEED) -> None:
         self.seed = seed

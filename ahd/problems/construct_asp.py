@@ -31,11 +31,12 @@ def priority(el, n, w):
     changes = (digits[..., 1:] != digits[..., :-1]).sum(axis=-1) * 1.0
     with np.errstate(all="ignore"):
         try:
-            score = {expression}
+            score = {expression}  # vectors of larger scores are taken earlier
         except (ZeroDivisionError, OverflowError):
             score = LOWEST
         score = score + np.zeros(digits.shape[:-1])
-    return np.where(np.isfinite(score), score, LOWEST)
+    score = np.where(np.isfinite(score), score, LOWEST)
+    return score if np.ndim(n) else float(score)
 
 
 priority.batched = True
@@ -82,8 +83,13 @@ def priority(el, n, w):
             "changes": "number of neighbouring digits that differ",
         },
         TEMPLATE,
+        "the vector of the largest value is taken first",
     )
     counts = COUNTS
+    unit = "digits"
+
+    def size_text(self, size: int) -> str:
+        return f"n={size} w={WEIGHT_OF_LENGTH[size]}"
 
     def _work(self, split: Split, size: int | None = None) -> float:
         n = self.size(split, size)

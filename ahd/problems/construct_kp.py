@@ -21,19 +21,20 @@ from numpy import exp, sqrt, square
 
 
 def select_next_item(remaining_capacity, weights, values):
-    weight, value, capacity = weights, values, np.asarray(remaining_capacity)[..., None]
-    mean_weight, mean_value = weights.mean(axis=-1, keepdims=True), values.mean(axis=-1, keepdims=True)
+    weight, value, capacity = np.asarray(weights), np.asarray(values), np.asarray(remaining_capacity)[..., None]
+    mean_weight, mean_value = weight.mean(axis=-1, keepdims=True), value.mean(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
         try:
-            score = {expression}
+            score = {expression}  # the item of the smallest score that fits is next
         except (ZeroDivisionError, OverflowError):
             score = np.inf
-        score = score + np.zeros(weights.shape)
-    fits = weights <= capacity
+        score = score + np.zeros(weight.shape)
+    fits = weight <= capacity
     score[np.isnan(score) | ~fits] = np.inf
     best = score.argmin(axis=-1)
-    first = np.where(fits.any(axis=-1), fits.argmax(axis=-1), weights.argmin(axis=-1))
-    return np.where(np.take_along_axis(fits, best[..., None], axis=-1)[..., 0], best, first)
+    first = np.where(fits.any(axis=-1), fits.argmax(axis=-1), weight.argmin(axis=-1))
+    chosen = np.where(np.take_along_axis(fits, best[..., None], axis=-1)[..., 0], best, first)
+    return chosen if np.ndim(remaining_capacity) else int(chosen)
 
 
 select_next_item.batched = True
@@ -82,8 +83,10 @@ def select_next_item(remaining_capacity, weights, values):
             "mean_value": "mean value of the items that are left",
         },
         TEMPLATE,
+        "of the items that fit, the one of the smallest value is packed next",
     )
     counts = counts("construct_kp")
+    unit = "items"
     growth = 2
 
     async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:

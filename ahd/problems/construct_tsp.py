@@ -25,26 +25,28 @@ from numpy import exp, sqrt, square
 
 def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):
     nodes = np.atleast_2d(unvisited_nodes)
-    trips, size = np.arange(len(nodes))[:, None], distance_matrix.shape[-1]
+    distances = np.asarray(distance_matrix, float)
+    trips, size = np.arange(len(nodes))[:, None], distances.shape[-1]
 
     def row(node):  # where the distances of a trip's node begin
         return size * (size * trips + node)
 
-    near = distance_matrix.take(row(np.reshape(current_node, (-1, 1))) + nodes)
-    home = distance_matrix.take(row(np.reshape(destination_node, (-1, 1))) + nodes)
-    between = distance_matrix.take(row(nodes)[:, :, None] + nodes[:, None, :])
-    rest = between.sum(axis=2) / (nodes.shape[1] - 1)
+    near = distances.take(row(np.reshape(current_node, (-1, 1))) + nodes)
+    home = distances.take(row(np.reshape(destination_node, (-1, 1))) + nodes)
+    between = distances.take(row(nodes)[:, :, None] + nodes[:, None, :])
+    rest = between.sum(axis=2) / max(nodes.shape[1] - 1, 1)
     each = np.arange(nodes.shape[1])
     between[:, each, each] = np.inf
     gap = between.min(axis=2)
     with np.errstate(all="ignore"):
         try:
-            score = {expression}
+            score = {expression}  # the node of the smallest score is next
         except (ZeroDivisionError, OverflowError):
             score = np.inf
         score = score + np.zeros(nodes.shape)
     score[np.isnan(score)] = np.inf
-    return nodes[trips[:, 0], score.argmin(axis=1)].reshape(np.shape(current_node))
+    chosen = nodes[trips[:, 0], score.argmin(axis=1)]
+    return chosen if np.ndim(current_node) else int(chosen[0])
 
 
 select_next_node.batched = True
@@ -96,8 +98,10 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
             "gap": "distance of each unvisited node to the nearest other unvisited one",
         },
         TEMPLATE,
+        "the unvisited node of the smallest value is visited next",
     )
     counts = counts("construct_tsp")
+    unit = "nodes"
     growth = 3
     limits = replace(BundledProblem.limits, memory_mb=2048)
 

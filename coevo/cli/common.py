@@ -95,9 +95,11 @@ def _moment(name: str, value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell of a table: numbers short, nothing for None."""
-    if value is None:
+    """A value in a table or a line: numbers with six significant digits, nothing for None and False."""
+    if value is None or value is False:
         return ""
+    if value is True:
+        return "yes"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.6g}"
     return str(value)

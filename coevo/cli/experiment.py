@@ -57,6 +57,10 @@ def init(directory: Path) -> None:
     for path in written:
         click.echo(path)
     click.echo(f"\nnext: cd {directory} && coevo check miniwob.toml")
+    click.echo(
+        f"  or: cd {directory} && coevo run tsp_construct_small.toml search.author=chance"
+        "  # heuristics, in a minute, without model or browser"
+    )
 
 
 @click.command()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from coevo.cli.common import console, database_option, json_option, open_store, print_json, print_rows
 
 if TYPE_CHECKING:
-    from coevo.eoh.report import SearchReport
+    from coevo.eoh.report import ArmSummary
     from coevo.store import Store
 
 
@@ -21,7 +21,7 @@ def heuristics() -> None:
 
     \b
     coevo heuristics report
-    coevo heuristics show tsp-1.t6.3
+    coevo heuristics show tsp-1
     coevo heuristics compare --svg arms.svg
     """
 
@@ -40,78 +40,81 @@ def report(run_id: str | None, svg: Path | None, database: str, as_json: bool) -
     coevo heuristics report
     coevo heuristics report tsp-1 --svg curve.svg
     """
-    from coevo.eoh.report import make_search_report, render_curves
-
     with open_store(database) as store:
-        made = make_search_report(store, run_id or _newest(store))
-    if svg:
-        svg.write_text(render_curves([made]), encoding="utf-8")
-        click.echo(f"wrote {svg}", err=True)
-    if as_json:
-        print_json(made.to_json())
-    else:
-        _print_report(made)
+        print_search(store, run_id or _newest(store), svg=svg, as_json=as_json)
 
 
 @heuristics.command("list")
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("--best", type=click.IntRange(min=1), help="Only the best so many.")
+@click.option(
+    "--best",
+    type=click.IntRange(min=1),
+    help="Only the best so many on the training instances; of those that score the same on each, the first.",
+)
 @click.option("--failed", is_flag=True, help="Only those that are not valid, with the reasons.")
 @database_option
 @json_option
 def list_heuristics(run_id: str | None, best: int | None, failed: bool, database: str, as_json: bool) -> None:
     """List the heuristics of a search in the order in which they were made, or the best of them.
 
+    With --best it is marked which one the search named best, on instances it did not see.
+
     \b
     coevo heuristics list tsp-1 --best 5
     coevo heuristics list tsp-1 --failed
     """
+    from coevo.eoh.ledger import FIRST_OF_ITS_KIND
+    from coevo.eoh.report import named_best
     from coevo.store import queries
 
     with open_store(database) as store:
         run = queries.run(store, run_id)["id"] if run_id else _newest(store)
         order = "objective, turn, number" if best else "turn, number"
-        where = " AND objective IS NULL" if failed else " AND objective IS NOT NULL" if best else ""
+        where = "run = ? AND objective IS NULL" if failed else FIRST_OF_ITS_KIND if best else "run = ?"
         rows = store.query(
             "SELECT id, generation, operator, parents, objective, status, reward, thought, error FROM heuristics"
-            f" WHERE run = ?{where} ORDER BY {order} LIMIT ?",
+            f" WHERE {where} ORDER BY {order} LIMIT ?",
             (run, best or -1),
         )
-    for row in rows:
-        row["parents"] = json.loads(row["parents"] or "[]")
-    columns = ("id", "operator", "objective", "status", "error" if failed else "thought")
+        named = named_best(store, run)
+    rows = [queries.decoded(row) | {"named_best": row["id"] == named} for row in rows]
+    mark = () if failed or not best or named is None else ("named_best",)
+    columns = ("id", "operator", "objective", *mark, "status", "error" if failed else "thought")
     print_rows(
         rows,
         columns,
         as_json=as_json,
         empty=f"run {run} has none that {'failed' if failed else 'are valid' if best else 'were judged'}",
     )
+    if mark and not as_json and named not in {row["id"] for row in rows}:
+        click.echo(f"named best: {named}")
 
 
 @heuristics.command()
-@click.argument("heuristic", metavar="ID")
+@click.argument("ident", metavar="ID")
 @click.option("--code", is_flag=True, help="Print the program and nothing else.")
 @database_option
 @json_option
-def show(heuristic: str, code: bool, database: str, as_json: bool) -> None:
+def show(ident: str, code: bool, database: str, as_json: bool) -> None:
     """Show a heuristic: its program, its scores, and the line of its ancestors.
+
+    ID is that of a heuristic, or of a search, for its best.
 
     \b
     coevo heuristics show tsp-1.t6.3
-    coevo heuristics show tsp-1.t6.3 --code > best.py
+    coevo heuristics show tsp-1 --code > best.py
     """
-    from coevo.eoh.report import lineage
+    from coevo.cli.searches import render_heuristic
+    from coevo.eoh.report import heuristic_facts
 
     with open_store(database) as store:
-        line = lineage(store, heuristic)
-        scores = store.query("SELECT * FROM heuristic_scores WHERE heuristic = ?", (heuristic,))
-    found = next(row for row in line if row["id"] == heuristic)
+        facts = heuristic_facts(store, ident)
     if code:
-        click.echo(found["code"] or "", nl=False)
+        click.echo(facts["heuristic"]["code"] or "", nl=False)
     elif as_json:
-        print_json({"heuristic": found, "scores": scores, "lineage": line})
+        print_json(facts)
     else:
-        _print_heuristic(found, scores, line)
+        console().print(render_heuristic(facts))
 
 
 @heuristics.command()
@@ -126,7 +129,8 @@ def compare(run_ids: tuple[str, ...], svg: Path | None, database: str, as_json: 
     coevo heuristics compare
     coevo heuristics compare tsp-1 tsp-2 --svg arms.svg
     """
-    from coevo.eoh.report import compare_searches, make_search_report, render_curves
+    from coevo.eoh.curves import render_curves
+    from coevo.eoh.report import compare_searches, make_search_report
 
     with open_store(database) as store:
         arms = compare_searches(store, run_ids)
@@ -159,10 +163,36 @@ def compare(run_ids: tuple[str, ...], svg: Path | None, database: str, as_json: 
         return
     columns = tuple(rows[0]) if rows else ()
     print_rows(rows, columns, as_json=False, empty="there are no finished searches")
+    for note in _unequal_budgets(arms):
+        click.echo(note)
+
+
+def print_search(store: Store, run_id: str, *, svg: Path | None, as_json: bool) -> None:
+    """The report of a search, its curve into a file if one is named."""
+    from coevo.cli.searches import render_search
+    from coevo.eoh.curves import render_curves
+    from coevo.eoh.report import make_search_report
+
+    made = make_search_report(store, run_id)
+    if svg:
+        svg.write_text(render_curves([made]), encoding="utf-8")
+        click.echo(f"wrote {svg}", err=True)
+    if as_json:
+        print_json(made.to_json())
+    else:
+        console().print(render_search(made))
 
 
 def _mean(values: tuple[float, ...]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _unequal_budgets(arms: Sequence[ArmSummary]) -> Iterator[str]:
+    """A footnote for each problem on which searches of different budgets are listed."""
+    for problem in dict.fromkeys(arm.problem for arm in arms):
+        budgets = sorted({arm.candidates for arm in arms if arm.problem == problem})
+        if len(budgets) > 1:
+            yield f"budgets differ on {problem}: {budgets[0]} to {budgets[-1]} candidates; only equal ones compare methods"
 
 
 def _newest(store: Store) -> str:
@@ -174,88 +204,3 @@ def _newest(store: Store) -> str:
     if not rows:
         raise StoreError("there is no search in this database", hint="coevo run FILE with a [search] table")
     return str(rows[0]["id"])
-
-
-def _print_report(made: SearchReport) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
-    run = made.run
-    out.print(Text(f"run {run['id']} · {made.problem} · {made.arm} · {run['status']} · seed {run['seed']}"))
-    turns = Table(title="turns")
-    for heading in ("generation", "operator", "valid", "kept", "best", "weights"):
-        turns.add_column(heading, justify="left" if heading in ("operator", "weights") else "right")
-    for turn in made.turns:
-        turns.add_row(
-            str(turn["generation"]),
-            turn["operator"],
-            f"{turn['valid']} of {turn['children']}",
-            str(turn["kept"]),
-            _number(turn["best"]),
-            turn["step"] or "",
-        )
-    out.print(turns)
-    failed = {status: n for status, n in made.budget.by_status.items() if status != "ok"}
-    if failed:
-        told = ", ".join(f"{n} {status}" for status, n in sorted(failed.items(), key=lambda one: -one[1]))
-        out.print(Text(f"not valid: {told}"))
-    leaders = Table(
-        title="best heuristics (smaller is better; val and test: instances the search did not see)"
-    )
-    for heading in ("id", "operator", "train", "gap", "val", "gap", "test", "gap", "idea"):
-        leaders.add_column(heading, overflow="fold")
-    for row in made.best:
-        leaders.add_row(
-            row["id"],
-            row["operator"],
-            _number(row["objective"]),
-            _share(row["gap"]),
-            _number(row["val"]),
-            _share(row["val_gap"]),
-            _number(row["test"]),
-            _share(row["test_gap"]),
-            row["thought"] or "",
-        )
-    out.print(leaders)
-    out.print(Text(made.budget.sentence()))
-
-
-def _print_heuristic(found: dict[str, Any], scores: list[dict[str, Any]], line: list[dict[str, Any]]) -> None:
-    from rich.syntax import Syntax
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
-    out.print(
-        Text(f"{found['id']} · {found['operator']} · {found['status']} · {_number(found['objective'])}")
-    )
-    if found["thought"]:
-        out.print(Text(found["thought"]))
-    for score in scores:
-        out.print(Text(f"{score['split']}: {_number(score['objective'])}  gap {_share(score['gap'])}"))
-    if found["error"]:
-        out.print(Text(found["error"], style="red"))
-    out.print(Syntax(found["code"] or "", "python", background_color="default"))
-    ancestors = Table(title="from the oldest ancestor on")
-    for heading in ("id", "operator", "parents", "train", "idea"):
-        ancestors.add_column(heading, overflow="fold")
-    for row in line:
-        ancestors.add_row(
-            row["id"],
-            row["operator"],
-            ", ".join(row["parents"]),
-            _number(row["objective"]),
-            row["thought"] or "",
-        )
-    out.print(ancestors)
-    if found["episode"]:
-        out.print(Text(f"next: coevo show {found['episode']}"))
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.6g}"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2%}"

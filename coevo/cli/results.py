@@ -71,13 +71,15 @@ def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_j
     """Show what a run achieved.
 
     Rewards over generations, skill versions with their verdicts, and the grid {base, evolved weights} × {seed, evolved
-    skill} with 95 % intervals of the paired differences. RUN left out: the newest.
+    skill} with 95 % intervals of the paired differences. Of a search over heuristics: what `coevo heuristics report` shows.
+    RUN left out: the newest.
 
     \b
     coevo report
     coevo report miniwob-1 --grid
     coevo report miniwob-1 --svg curve.svg
     """
+    from coevo.cli.heuristics import print_search
     from coevo.errors import StoreError
     from coevo.report import make_report, render_grid, render_report, render_svg
     from coevo.store import queries
@@ -85,7 +87,12 @@ def report(run_id: str | None, grid: bool, svg: Path | None, database: str, as_j
     with open_store(database) as store:
         run = run_id or queries.newest_run(store)
         if (queries.run(store, run)["config"] or {}).get("search"):
-            raise StoreError(f"run {run} is a search over heuristics", hint=f"coevo heuristics report {run}")
+            if grid:
+                raise StoreError(
+                    f"run {run} is a search over heuristics: it has no grid", hint=f"coevo report {run}"
+                )
+            print_search(store, run, svg=svg, as_json=as_json)
+            return
         made = make_report(store, run)
     if svg:
         svg.write_text(render_svg(made), encoding="utf-8")
@@ -113,14 +120,10 @@ def runs(database: str, as_json: bool) -> None:
     \b
     coevo runs --json
     """
-    from coevo.lock import is_running
     from coevo.store import queries
 
     with open_store(database) as store:
         rows = queries.runs(store)
-        for row in rows:
-            if row["status"] == "running" and not is_running(store.path, row["id"]):
-                row["status"] = "interrupted"
     columns = ("id", "status", "generations", "episodes", "created_at", "finished_at")
     print_rows(rows, columns, as_json=as_json, empty="no runs yet: coevo run FILE")
 
@@ -132,13 +135,15 @@ def runs(database: str, as_json: bool) -> None:
 def show(ident: str, database: str, as_json: bool) -> None:
     """Show whatever has an ID.
 
-    A run, an episode, a model call or a skill version; a beginning of the ID is enough if it fits only one.
+    A run, an episode, a model call, a skill version or a heuristic; a beginning of the ID is enough if it fits only one
+    (but for calls and heuristics).
 
     \b
     coevo show miniwob-1             the run
     coevo show 5d0c2f1a              an episode: goal, actions, what the agent saw
     coevo show 5d0c2f1a9e3b7c44.0    a model call: the whole conversation
     coevo show miniwob-1.g3          a skill version with its edits and their evidence
+    coevo show tsp-1.t6.3            a heuristic with its scores and ancestors
     """
     from coevo.cli.show import describe, find
 

@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 
 def find(store: Store, ident: str) -> tuple[str, dict[str, Any]]:
-    """(kind, what it is) of a run, skill version, call or episode. Raises StoreError when nothing, or several, fit."""
+    """(kind, what it is) of a run, skill version, heuristic, call or episode.
+
+    Raises StoreError when nothing, or several, fit.
+    """
     if store.query("SELECT 1 FROM runs WHERE id = ?", (ident,)):
         return "run", _run(store, ident)
     if rows := store.query("SELECT * FROM skill_versions WHERE id = ?", (ident,)):
         return "skill version", _version(store, rows[0])
     if store.query("SELECT 1 FROM heuristics WHERE id = ?", (ident,)):
-        raise StoreError(f"{ident} is a heuristic", hint=f"coevo heuristics show {ident}")
+        from coevo.eoh.report import heuristic_facts
+
+        return "heuristic", heuristic_facts(store, ident)
     if store.query("SELECT 1 FROM calls WHERE id = ?", (ident,)):
         return "call", {"id": ident, "messages": queries.conversation(store, ident)}
     like = (ident,)
@@ -53,6 +58,10 @@ def describe(kind: str, found: dict[str, Any]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    if kind == "heuristic":
+        from coevo.cli.searches import render_heuristic
+
+        return render_heuristic(found)
     parts: list[RenderableType] = [Text(f"{kind} {found['id']}", style="bold")]
     if kind == "call":
         for message in found["messages"]:

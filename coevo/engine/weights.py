@@ -91,7 +91,7 @@ class Weights:
         if step.noise != self.spec:
             raise EngineError(
                 f"the step was made with noise {step.noise}, this engine is set to {self.spec}",
-                hint="replay a run with the [es.noise] settings it was made with",
+                hint="make both with the same noise; a run is replayed with the [es.noise] settings it was made with",
             )
         square_step = square_drift = 0.0
         under = 0

@@ -20,7 +20,8 @@ class Budget:
 
     `candidates` is the unit: everything asked for, the start, invalid ones, broken episodes, `repairs` (further answers of
     a child) and `gated` (answers that decided on the skill) included. `planned` is what the experiment allows for the turns
-    and verdicts made. `judged` have a row; `answers` are model calls, `gate_answers` of them of gates.
+    and verdicts made. `judged` have a row; `answers` are model calls, `gate_answers` of them of gates. `evaluation_s` went
+    on the training instances, `fresh_s` on fresh ones.
     """
 
     planned: int
@@ -35,6 +36,7 @@ class Budget:
     prompt_tokens: int
     completion_tokens: int
     evaluation_s: float
+    fresh_s: float
     by_operator: Mapping[str, Mapping[str, int]]
     by_status: Mapping[str, int]
 
@@ -52,6 +54,7 @@ class Budget:
             f"{self.candidates} candidates ({', '.join(parts)}), {self.answers} model calls,"
             f" {self.prompt_tokens + self.completion_tokens} tokens, {self.evaluation_s:.1f} s of evaluation"
         )
+        told += f", {self.fresh_s:.1f} s more on fresh instances" if self.fresh_s >= 0.05 else ""
         if not self.holds:
             told += f"; DOES NOT ADD UP: {self.planned} planned, {self.judged} judged, {self.broken} left out as broken"
         return told
@@ -85,6 +88,11 @@ def count_budget(store: Store, run: str, experiment: Experiment) -> Budget:
     broken = store.query(
         "SELECT sum(children) AS children, sum(invalid) AS broken FROM search_turns WHERE run = ?", (run,)
     )[0]
+    fresh = store.query(
+        "SELECT sum(s.seconds) AS seconds FROM heuristic_scores s JOIN heuristics h ON h.id = s.heuristic"
+        " WHERE h.run = ?",
+        (run,),
+    )
     calls = {
         row["phase"]: row
         for row in store.query(
@@ -106,6 +114,7 @@ def count_budget(store: Store, run: str, experiment: Experiment) -> Budget:
         prompt_tokens=sum(row["prompt"] or 0 for row in calls.values()),
         completion_tokens=sum(row["completion"] or 0 for row in calls.values()),
         evaluation_s=sum(row["seconds"] or 0.0 for row in rows),
+        fresh_s=fresh[0]["seconds"] or 0.0,
         by_operator=by_operator,
         by_status=by_status,
     )

@@ -21,13 +21,15 @@ async def choose_best(context: SearchContext) -> None:
     await context.pool.open()
     known = context.ledger.scored("val")
     missing = [individual for individual in leaders if individual.id not in known]
-    context.loop.progress.phase("fresh instances", len(leaders), len(leaders) - len(missing))
+    done = len(leaders) - len(missing) + len(context.ledger.scored("test"))
+    context.loop.progress.phase("fresh instances", len(leaders) + 1, done, "evaluations")
 
     async def one(individual: Individual, split: Split) -> None:
         verdict = await context.pool.judge(individual.code, split)
         reference = context.problem.reference(split)
         context.ledger.put_score(individual.id, split, verdict, reference)
         await context.loop.store.flush()
+        context.loop.progress.item()
 
     await asyncio.gather(*(one(individual, "val") for individual in missing))
     scored = context.ledger.scored("val")

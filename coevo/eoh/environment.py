@@ -23,6 +23,17 @@ Sink = Callable[[Task, Draft | None, Verdict], None]
 FREE_TASKS = 32
 """Tasks of each split that ask for a heuristic from scratch; they differ by their seeds only."""
 
+_FAULTS = {
+    Category.SYNTAX_ERROR,
+    Category.MISSING_FUNCTION,
+    Category.WRONG_SIGNATURE,
+    Category.IMPORT_ERROR,
+    Category.EXCEPTION,
+    Category.BAD_REPLY,
+    Category.WRONG_SHAPE,
+}
+"""What no formula is to blame for: the template around it is."""
+
 
 class Judge:
     """Verdicts on programs, each program judged once a split; asking twice at the same time waits for the one answer."""
@@ -68,6 +79,16 @@ class Judge:
                 hint="mend the problem's seed_code, or its limits if it is only too slow here",
             )
         return verdict.objective, verdict.seconds
+
+    async def prove(self, language: Language) -> tuple[float, float]:
+        """The same, once the problem is known to work: its template of formulas, too, if the language has one."""
+        found = await self.simple()
+        if language.trial and (verdict := await self(language.trial)).category in _FAULTS:
+            raise ConfigError(
+                f"the template of the formulas of {self.problem.name} failed ({verdict.category}): {verdict.error}",
+                hint="mend `expressions.template` of the problem; a formula of one variable was tried",
+            )
+        return found
 
     async def reward(self, verdict: Verdict) -> float:
         """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.
@@ -128,8 +149,8 @@ class HeuristicEnvironment:
         )
 
     async def probe(self) -> str:
-        """What `coevo check` tries: the problem's simple heuristic. Raises ConfigError when it fails."""
-        objective, seconds = await self._judge.simple()
+        """What `coevo check` tries: the problem's simple heuristic, and a formula. Raises ConfigError when one fails."""
+        objective, seconds = await self._judge.prove(self._language)
         return f"its simple heuristic scores {objective:.6g} in {seconds:.2f} s"
 
     async def close(self) -> None:

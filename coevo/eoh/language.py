@@ -31,6 +31,8 @@ class Language(Protocol):
     """How a heuristic is asked for and how an answer is read. `goal` is the problem in words, the same in all requests."""
 
     goal: str
+    trial: str
+    """A program that must run before a search begins, "" for none."""
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str: ...
 
@@ -54,6 +56,7 @@ class PythonLanguage:
     def __init__(self, problem: Problem) -> None:
         self._signature = problem.signature
         self.goal = python_goal(problem)
+        self.trial = ""
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return python_request(operator, parents)
@@ -75,6 +78,7 @@ class FormulaLanguage:
         self._expressions = expressions_of(problem)
         self._held = edits == "held"
         self.goal = formula_goal(problem)
+        self.trial = self._expressions.code(next(iter(self._expressions.variables)))
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return formula_request(operator, parents)

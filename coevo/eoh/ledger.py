@@ -53,6 +53,12 @@ class SearchLedger:
     def heuristic_id(self, turn: Turn, number: int) -> str:
         return f"{self._run}.t{turn.number}.{number}"
 
+    def note_simple(self, objective: float) -> None:
+        """Keep what the problem's simple heuristic scores on the training instances, to compare with."""
+        (row,) = self._store.query("SELECT provenance FROM runs WHERE id = ?", (self._run,))
+        recorded = json.loads(row["provenance"]) | {"simple_objective": objective}
+        self._store.update("runs", self._run, {"provenance": recorded})
+
     def turns(self) -> list[DoneTurn]:
         """The finished turns, in order."""
         rows = self._store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (self._run,))

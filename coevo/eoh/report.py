@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from coevo.config import Experiment, stored_experiment
 from coevo.eoh.budget import Budget, count_budget
 from coevo.eoh.ledger import FIRST_OF_ITS_KIND, SearchLedger
 from coevo.errors import CoevoError, StoreError
-from coevo.problem import Reference, load_problem
+from coevo.problem import Problem, Reference, load_problem
+from coevo.report import run_facts
 from coevo.store import queries
 
 if TYPE_CHECKING:
@@ -22,7 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """One search. `curve` has the best objective so far after each candidate that improved it, as (candidates, objective)."""
+    """One search.
+
+    `curve` has the best objective so far after each candidate that improved it, as (candidates, objective); `failures` the
+    kinds of failure with their count and commonest message, the commonest kind first. `reference` and `simple` (what the
+    problem's own simple heuristic scores) are of the training instances, None where they are not known (`simple`: of runs that never began).
+    """
 
     run: dict[str, Any]
     problem: str
@@ -30,6 +34,9 @@ class SearchReport:
     turns: tuple[dict[str, Any], ...]
     curve: tuple[tuple[int, float], ...]
     best: tuple[dict[str, Any], ...]
+    failures: tuple[dict[str, Any], ...]
+    reference: Reference | None
+    simple: float | None
     budget: Budget
 
     def to_json(self) -> dict[str, Any]:
@@ -43,32 +50,61 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
     if experiment.search is None:
         raise StoreError(f"run {row['id']} is no search over heuristics", hint=f"coevo report {row['id']}")
     run = row["id"]
-    curve = _curve(store, run)
-    best = store.query(
+    problem = _problem(experiment)
+    reference = problem.reference("train", experiment.search.size) if problem else None
+    best = best_of(store, run, leaders)
+    for one in best:
+        one["gap"] = reference.gap(one["objective"]) if reference else None
+    stored = store.query("SELECT problem FROM heuristics WHERE run = ? LIMIT 1", (run,))
+    turns = store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))
+    return SearchReport(
+        run=run_facts(row),
+        problem=stored[0]["problem"] if stored else problem.name if problem else experiment.search.problem,
+        arm=arm_of(experiment),
+        turns=tuple(map(queries.decoded, turns)),
+        curve=_curve(store, run),
+        best=tuple(best),
+        failures=tuple(_failures(store, run)),
+        reference=reference,
+        simple=(row["provenance"] or {}).get("simple_objective"),
+        budget=count_budget(store, run, experiment),
+    )
+
+
+def best_of(store: Store, run: str, count: int) -> list[dict[str, Any]]:
+    """The best heuristics of a search that differ in behaviour, the one it named best (if it did) first."""
+    return store.query(
         "SELECT h.id, h.operator, h.generation, h.objective, h.thought, v.objective AS val, v.gap AS val_gap,"
         " t.objective AS test, t.gap AS test_gap FROM heuristics h"
         " LEFT JOIN heuristic_scores v ON v.heuristic = h.id AND v.split = 'val'"
         " LEFT JOIN heuristic_scores t ON t.heuristic = h.id AND t.split = 'test'"
         f" WHERE h.{FIRST_OF_ITS_KIND}"
-        " ORDER BY t.objective IS NULL, v.objective IS NULL, v.objective, h.objective LIMIT ?",
-        (run, leaders),
+        " ORDER BY t.heuristic IS NULL, v.objective IS NULL, v.objective, h.objective, h.turn, h.number LIMIT ?",
+        (run, count),
     )
-    reference = _reference(experiment)
-    for one in best:
-        one["gap"] = reference.gap(one["objective"]) if reference else None
-    problem = store.query("SELECT problem FROM heuristics WHERE run = ? LIMIT 1", (run,))
-    turns = store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))
-    for turn in turns:
-        turn["population"] = json.loads(turn["population"])
-    return SearchReport(
-        run={key: row[key] for key in ("id", "name", "status", "seed", "created_at", "finished_at", "error")},
-        problem=problem[0]["problem"] if problem else experiment.search.problem,
-        arm=arm_of(experiment),
-        turns=tuple(turns),
-        curve=curve,
-        best=tuple(best),
-        budget=count_budget(store, run, experiment),
+
+
+def named_best(store: Store, run: str) -> str | None:
+    """Id of the heuristic that a search named best: the one it judged on the test instances."""
+    rows = store.query(
+        "SELECT s.heuristic FROM heuristic_scores s JOIN heuristics h ON h.id = s.heuristic"
+        " WHERE h.run = ? AND s.split = 'test'",
+        (run,),
     )
+    return rows[0]["heuristic"] if rows else None
+
+
+def _failures(store: Store, run: str) -> list[dict[str, Any]]:
+    rows = store.query(
+        "SELECT status, coalesce(error, '') AS error, count(*) AS n FROM heuristics"
+        " WHERE run = ? AND objective IS NULL GROUP BY status, error ORDER BY n DESC, error",
+        (run,),
+    )
+    kinds: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        kind = kinds.setdefault(row["status"], {"status": row["status"], "count": 0, "example": row["error"]})
+        kind["count"] += row["n"]
+    return sorted(kinds.values(), key=lambda kind: -kind["count"])
 
 
 def _curve(store: Store, run: str) -> tuple[tuple[int, float], ...]:
@@ -87,13 +123,13 @@ def _curve(store: Store, run: str) -> tuple[tuple[int, float], ...]:
     return tuple(curve)
 
 
-def _reference(experiment: Experiment) -> Reference | None:
-    """Of the training instances; None where the problem has none, or is not to be found any more."""
+def _problem(experiment: Experiment) -> Problem | None:
+    """None where it is not to be found any more."""
     table = experiment.search
     assert table is not None
     try:
         spec = experiment.find_target("search.problem", table.problem)
-        return load_problem("search.problem", spec, table.options).reference("train", table.size)
+        return load_problem("search.problem", spec, table.options)
     except CoevoError:
         return None
 
@@ -164,6 +200,39 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
     return sorted(summaries, key=lambda summary: (summary.problem, summary.mean is None, summary.mean or 0.0))
 
 
+def heuristic_facts(store: Store, ident: str) -> dict[str, Any]:
+    """`heuristic` (the one with this id, or the best of the run that it names), its `scores`, and its `lineage`.
+
+    Raises StoreError where nothing has the id, or the run has no valid heuristic.
+    """
+    if not store.query("SELECT 1 FROM heuristics WHERE id = ?", (ident,)):
+        ident = _best_of_run(store, ident)
+    line = lineage(store, ident)
+    found = next(row for row in line if row["id"] == ident)
+    scores = store.query("SELECT * FROM heuristic_scores WHERE heuristic = ? ORDER BY split DESC", (ident,))
+    return {
+        "heuristic": found | {"named_best": named_best(store, found["run"]) == ident},
+        "scores": [queries.decoded(score) for score in scores],
+        "lineage": line,
+    }
+
+
+def _best_of_run(store: Store, ident: str) -> str:
+    try:
+        run = queries.run(store, ident)["id"]
+    except StoreError as error:
+        raise StoreError(
+            f"there is no heuristic {ident}, and {error.message}",
+            hint="`coevo heuristics list RUN` names those of a run",
+        ) from error
+    best = best_of(store, run, 1)
+    if not best:
+        raise StoreError(
+            f"run {run} has no valid heuristic", hint=f"`coevo heuristics report {run}` says why"
+        )
+    return str(best[0]["id"])
+
+
 def lineage(store: Store, heuristic: str) -> list[dict[str, Any]]:
     """A heuristic and its ancestors, the oldest first, each once. Raises StoreError for an unknown id."""
     found: dict[str, dict[str, Any]] = {}
@@ -177,80 +246,6 @@ def lineage(store: Store, heuristic: str) -> list[dict[str, Any]]:
             raise StoreError(
                 f"there is no heuristic {id_}", hint="`coevo heuristics list RUN` names those of a run"
             )
-        found[id_] = rows[0] | {"parents": json.loads(rows[0]["parents"] or "[]")}
+        found[id_] = {"parents": []} | queries.decoded(rows[0])
         waiting += found[id_]["parents"]
     return sorted(found.values(), key=lambda row: (row["turn"], row["number"]))
-
-
-def render_curves(reports: Sequence[SearchReport]) -> str:
-    """Best objective so far over candidates, one line a run, one panel a problem, as an SVG document.
-
-    The first candidates are far off: what is worse than every run's best after a twentieth of its candidates is cut off.
-    """
-    shown = [report for report in reports if report.curve]
-    problems = list(dict.fromkeys(report.problem for report in shown)) or ["no heuristics yet"]
-    arms = list(dict.fromkeys(report.arm for report in shown))
-    panels = [
-        f'<g transform="translate(0,{_HEIGHT * place})">'
-        + _panel(problem, [report for report in shown if report.problem == problem], arms)
-        + "</g>"
-        for place, problem in enumerate(problems)
-    ]
-    body = "\n".join(panels)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT * len(problems)}"'
-        f' font-family="sans-serif" font-size="12">\n{body}\n</svg>\n'
-    )
-
-
-_WIDTH, _HEIGHT = 760, 380
-_COLOURS = ("#2171b5", "#d94801", "#41ab5d", "#6a51a3", "#737373", "#c51b8a")
-
-
-def _panel(problem: str, reports: Sequence[SearchReport], arms: Sequence[str]) -> str:
-    left, right, top, bottom = 70, 170, 40, 50
-    last = max([1, *(report.budget.candidates for report in reports)])
-    low = min([report.curve[-1][1] for report in reports], default=0.0)
-    high = max([_after(report, report.budget.candidates // 20) for report in reports], default=1.0)
-    high = high if high > low else low + 1.0
-
-    def x(count: float) -> float:
-        return left + (_WIDTH - left - right) * count / last
-
-    def y(value: float) -> float:
-        return _HEIGHT - bottom - (_HEIGHT - top - bottom) * (min(value, high) - low) / (high - low)
-
-    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>']
-    for tick in range(5):
-        value = low + (high - low) * tick / 4
-        parts.append(
-            f'<line x1="{left}" x2="{_WIDTH - right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>'
-            f'<text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.5g}</text>'
-            f'<text x="{x(last * tick / 4):.1f}" y="{_HEIGHT - bottom + 18}" text-anchor="middle">'
-            f"{round(last * tick / 4)}</text>"
-        )
-    for report in reports:
-        steps = [*report.curve, (report.budget.candidates, report.curve[-1][1])]
-        path = f"M{x(steps[0][0]):.1f},{y(steps[0][1]):.1f}" + "".join(
-            f" H{x(count):.1f} V{y(value):.1f}" for count, value in steps[1:]
-        )
-        colour = _COLOURS[arms.index(report.arm) % len(_COLOURS)]
-        parts.append(
-            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6">'
-            f"<title>{escape(report.run['id'])}</title></path>"
-        )
-    parts += [
-        f'<text x="{_WIDTH - right + 12}" y="{top + 18 * place}" fill="{_COLOURS[arms.index(arm) % len(_COLOURS)]}">'
-        f"{escape(arm)}</text>"
-        for place, arm in enumerate(arm for arm in arms if any(report.arm == arm for report in reports))
-    ]
-    parts.append(f'<text x="{_WIDTH / 2}" y="20" text-anchor="middle">{escape(problem)}: best so far</text>')
-    parts.append(f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 8}" text-anchor="middle">candidates</text>')
-    return "\n".join(parts)
-
-
-def _after(report: SearchReport, candidates: int) -> float:
-    """The best after so many candidates; the first valid one if there was none yet."""
-    return next(
-        (value for count, value in reversed(report.curve) if count <= max(1, candidates)), report.curve[0][1]
-    )

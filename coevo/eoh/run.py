@@ -16,6 +16,7 @@ from coevo.eoh.ledger import SearchLedger
 from coevo.eoh.operators import Turn
 from coevo.eoh.plan import START_TURNS, Child
 from coevo.eoh.replies import Draft
+from coevo.eoh.skill import foreign_skill
 from coevo.eoh.start import start_drafts
 from coevo.errors import ConfigError, SearchError
 from coevo.loop.context import LoopContext
@@ -72,9 +73,13 @@ class SearchDrive:
     async def __call__(self, context: LoopContext) -> None:
         async with _opened(context) as search:
             await search.pool.open()
-            await (
-                search.pool.judge.simple()
-            )  # a problem that cannot be scored is told before a model is asked
+            seed_skill = context.skills.seed_version.partition("@")[0]
+            if wrong := foreign_skill(seed_skill, search.tasks.problem.name):
+                context.progress.note("; ".join(wrong))
+            # what cannot be scored is told before a model is asked
+            simple, _ = await search.pool.judge.prove(search.tasks.language)
+            context.progress.note(f"the simple heuristic of the problem: {simple:.6g} (smaller is better)")
+            search.ledger.note_simple(simple)
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)
             await build_search().ainvoke({}, {"recursion_limit": limit}, context=search)
             budget = count_budget(context.store, context.run, context.experiment)

@@ -24,6 +24,15 @@ from coevo.skill import SkillDocument
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run needs besides its database and its model, quick to load."""
+
+    task_set: TaskSet
+    graph: Any
+    skill: SkillDocument
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """What a run needs besides its database. Close the engine when done."""
 
@@ -33,17 +42,21 @@ class Resources:
     skill: SkillDocument
 
 
-def open_resources(experiment: Experiment) -> Resources:
-    """Load everything, the quick things first, so that a wrong name is reported before a model is loaded.
-
-    Raises the CoevoError that fits: ConfigError, AgentError, SkillError, ModelError.
-    """
+def load_parts(experiment: Experiment) -> Parts:
+    """Everything but the model. Raises the CoevoError that fits: ConfigError, AgentError, SkillError."""
     if grammar := experiment.base_sampling().grammar:
         check_grammar(grammar)
-    task_set = load_task_set(experiment)
-    graph = load_agent(experiment)
-    skill = load_skill(experiment)
-    return Resources(load_model(experiment), task_set, graph, skill)
+    return Parts(load_task_set(experiment), load_agent(experiment), load_skill(experiment))
+
+
+def open_resources(experiment: Experiment, parts: Parts | None = None) -> Resources:
+    """Load everything, the quick things first, so that a wrong name is reported before a model is loaded.
+
+    `parts` are those of the experiment, if they are loaded already. Raises the CoevoError that fits: those of `load_parts`,
+    or ModelError.
+    """
+    parts = parts or load_parts(experiment)
+    return Resources(load_model(experiment), parts.task_set, parts.graph, parts.skill)
 
 
 def load_task_set(experiment: Experiment) -> TaskSet:

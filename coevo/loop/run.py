@@ -21,7 +21,7 @@ from coevo.lock import RunLock, allocating
 from coevo.loop.authors import MakeAnalyst, StoredCalls, load_analyst
 from coevo.loop.context import LoopContext, LoopState
 from coevo.loop.graph import build_loop
-from coevo.loop.resources import Resources, content_of, open_resources, provenance
+from coevo.loop.resources import Resources, content_of, load_parts, open_resources, provenance
 from coevo.loop.rollout import Rollouts
 from coevo.loop.rows import generations_done
 from coevo.loop.skills import SkillLedger, now
@@ -233,13 +233,15 @@ async def _execute(
             " once"
         )
     )
-    progress.start(run, drive.total(experiment), drive.done(store, run), drive.unit)
     owned: Resources | None = None
     try:
         with stop.listening():
-            make_analyst = load_analyst(experiment)  # before the model: a wrong name should be told at once
+            # Before anything is shown or a model loaded: a wrong name is told at once, and is no run.
+            make_analyst = load_analyst(experiment)
+            parts = await asyncio.to_thread(load_parts, experiment) if resources is None else None
+            progress.start(run, drive.total(experiment), drive.done(store, run), drive.unit)
             if resources is None:
-                resources = owned = await asyncio.to_thread(open_resources, experiment)
+                resources = owned = await asyncio.to_thread(open_resources, experiment, parts)
             async with open_context(
                 store, run, experiment, resources, make_analyst=make_analyst, stop=stop, progress=progress
             ) as context:

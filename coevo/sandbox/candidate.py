@@ -62,13 +62,14 @@ class Candidate:
         return (await self.share_each([value]))[0]
 
     async def share_each(self, values: Sequence[Any] | NDArray[Any]) -> list[Shared]:
-        """The same for many values, or the rows of an array, in one message."""
+        """The same for a sequence of values, or the rows of an array, in one message."""
         from coevo.sandbox import columns, wire
 
+        number = len(values)
         writer = wire.Writer()
         writer.column(values)
         await self._exchange(writer.frame(wire.SHARE))
-        first, self._shared = self._shared, self._shared + len(values)
+        first, self._shared = self._shared, self._shared + number
         return [columns.Shared(index) for index in range(first, self._shared)]
 
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -86,21 +87,25 @@ class Candidate:
         many small calls a round this is several times cheaper for the driver.
 
         A function with the attribute `batched = True` is called once a round, with whole columns: arrays with
-        a row a call, lists of what has no common shape. It returns an array or a list, one result a call.
+        a row a call for numbers, truth values, Tuples and arrays of one shape, lists of whatever else. It
+        returns an array or a list, one result a call.
         """
+        if not calls:
+            return []
         from coevo.sandbox import wire
 
         writer = wire.Writer()
         writer.calls(columns, calls)
         kind, payload = await self._exchange(writer.frame(wire.CALLS))
         try:
+            found = wire.Reader(payload).count()  # looked at before the rest, which may be long
+            if kind != wire.RESULTS or found != calls:
+                raise self._error(Category.BAD_REPLY, f"{found} results came back for {calls} calls")
             reader = wire.Reader(payload)
             results = list(reader.column())
             reader.end()
         except (ValueError, MemoryError) as error:
             raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
-        if kind != wire.RESULTS or len(results) != calls:
-            raise self._error(Category.BAD_REPLY, f"{len(results)} results came back for {calls} calls")
         return results
 
     async def load(self, function: str, arities: tuple[int, ...]) -> None:

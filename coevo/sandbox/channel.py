@@ -38,6 +38,7 @@ class Channel:
         self._timer: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
         self._missing = 0
+        self._flaw = "bytes that are no reply"
         self._closed = self._spoilt = self._late = False
         self._pid = 0
         self._cpu_s = 0.0
@@ -80,7 +81,7 @@ class Channel:
         if self._missing > 0:
             raise Closed
         if self._missing < 0:
-            raise wire.WireError("bytes that are no reply")
+            raise wire.WireError(self._flaw)
         kind = wire.HEADER.unpack_from(self._buffer)[1]
         payload, self._buffer = self._buffer[wire.HEADER.size :], bytearray()
         return kind, payload
@@ -146,7 +147,12 @@ class Channel:
         if missing > 0:
             return missing
         magic, _, length = wire.HEADER.unpack_from(self._buffer)
-        if magic != wire.MAGIC or length > self._reply_bytes:
+        if magic != wire.MAGIC:
+            return -1
+        if length > self._reply_bytes:
+            self._flaw = (
+                f"it has {length >> 20} MB, more than the {self._reply_bytes >> 20} MB that may come back"
+            )
             return -1
         return int(missing + length)
 

@@ -28,6 +28,9 @@ class Ragged:
     items: Any
     lengths: Any
 
+    def __len__(self) -> int:
+        return len(self.lengths)
+
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
@@ -64,23 +67,32 @@ class Store:
         return (fresh(self._values[index]) for index in indices)
 
     def stack(self, indices: tuple[int, ...]) -> Any:
-        """The arrays as rows of one that cannot be written to, kept for further rounds; a list of copies if
-        they are no arrays of one type and shape."""
+        """The values `together`, kept for further rounds and not to be written to; else a list of copies."""
         if indices not in self._stacks:
-            values = [self._values[index] for index in indices]
-            if not all(isinstance(value, np.ndarray) for value in values):
-                return list(self.copies(indices))
-            if len({(value.dtype, value.shape) for value in values}) != 1:
-                return list(self.copies(indices))
-            if len(set(indices)) == 1:
-                rows = np.broadcast_to(fresh(values[0]), (len(values), *values[0].shape))
+            first = self._values[indices[0]]
+            if len(set(indices)) == 1 and isinstance(first, np.ndarray):
+                rows = np.broadcast_to(fresh(first), (len(indices), *first.shape))
             else:
-                rows = np.stack(values)
-                rows.flags.writeable = False
+                rows = together([self._values[index] for index in indices])
+            if not isinstance(rows, np.ndarray):
+                return list(self.copies(indices))
+            rows.flags.writeable = False
             if len(self._stacks) == _STACKS_KEPT:
                 self._stacks.pop(next(iter(self._stacks)))
             self._stacks[indices] = rows
         return self._stacks[indices]
+
+
+def together(values: list[Any]) -> Any:
+    """An array with a row for each value: of truth values, of numbers (integers beside floats become floats), of arrays of
+    one shape. The list itself, if they are anything else."""
+    kinds = set(map(type, values))
+    if kinds == {bool} or (kinds and kinds <= {int, float}):
+        rows = np.array(values)
+        return rows if rows.dtype.kind in "bif" else values  # not so integers beyond 64 bits
+    if kinds == {np.ndarray} and len({value.shape for value in values}) == 1:
+        return np.stack(values)
+    return values
 
 
 def fresh(value: Any) -> Any:

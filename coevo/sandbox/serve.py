@@ -75,7 +75,8 @@ def serve(channel: int) -> None:
                 code, name, arities, output_cap = reader.value()
                 _redirect_output(output_cap)
                 function, arity = load(code, name, arities)
-                batched = getattr(function, "batched", False) is True
+                marked = getattr(function, "batched", False)
+                batched = isinstance(marked, bool | np.bool_) and bool(marked)
                 writer.value(arity)
             elif kind == wire.SHARE:
                 shared.extend(reader.column())
@@ -198,9 +199,13 @@ def _rows(results: Any) -> Any:
     """What a batched function returned, if it can be one result a call."""
     if isinstance(results, list | tuple) or (isinstance(results, np.ndarray) and results.ndim):
         return results
+    kind = (
+        "an array without dimensions"
+        if isinstance(results, np.ndarray)
+        else f"a value of type {type(results).__name__}"
+    )
     raise wire.WireError(
-        f"the batched function returned a value of type {type(results).__name__}, "
-        "not an array or a list with one result a call"
+        f"the batched function returned {kind}, not an array or a list with one result a call"
     )
 
 

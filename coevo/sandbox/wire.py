@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from coevo.sandbox.columns import Ragged, Shared, Shares, Store, Tuples
+from coevo.sandbox.columns import Ragged, Shared, Shares, Store, Tuples, together
 
 HEADER = struct.Struct("<4sIQ")
 MAGIC = b"cvo1"
@@ -114,7 +114,9 @@ class Writer:
         for its parts, Tuples for tuples."""
         if isinstance(values, np.ndarray):
             if values.ndim == 1:
-                values = values.tolist()
+                if values.dtype.kind not in "biufUO":
+                    raise WireError(f"an array of dtype {values.dtype}")
+                values = np.asarray(values).tolist()
             else:
                 array = plain_array(values)
                 self._put(_COUNT.pack(len(array)) + b"b")
@@ -147,9 +149,8 @@ class Writer:
             if isinstance(column, Shared):
                 self._shared([column.index] * number)
                 continue
-            length = len(column.lengths if isinstance(column, Ragged) else column)
-            if length != number:
-                raise ValueError(f"a column of {length} arguments for {number} calls")
+            if len(column) != number:
+                raise ValueError(f"a column of {len(column)} arguments for {number} calls")
             self.column(column)
 
     def _uniform(self, values: Sequence[Any], kind: type) -> bool:
@@ -317,8 +318,9 @@ class Reader:
         return zip(*columns, strict=True) if width else iter([()] * number)
 
     def batch(self) -> list[Any]:
-        """The arguments of all calls at once: an array with a row a call for numbers, for arrays of one shape
-        and for tuples of integers; a list of whatever else. Rows of shared arrays cannot be written to."""
+        """The arguments of all calls at once: an array with a row a call for numbers (integers beside floats
+        are floats), truth values, arrays of one shape and Tuples; a list of whatever else. Rows of shared
+        arrays cannot be written to."""
         self.count()
         columns = []
         for _ in range(self.count()):
@@ -327,7 +329,7 @@ class Reader:
                 packed = self._store().stack(packed.indices)
             elif isinstance(packed, Tuples):
                 packed = packed.rows
-            columns.append(packed if isinstance(packed, np.ndarray) else list(packed))
+            columns.append(packed if isinstance(packed, np.ndarray) else together(list(packed)))
         self.end()
         return columns
 
@@ -392,8 +394,10 @@ class Reader:
     def _array(self) -> Any:
         code, ndim = bytes(self._take(3)).decode("ascii", "replace"), self._take(1)[0]
         dtype = DTYPES.get(code)
-        if dtype is None or ndim > MAX_DIMENSIONS:
+        if dtype is None:
             raise WireError("an array of unknown dtype")
+        if ndim > MAX_DIMENSIONS:
+            raise WireError(f"an array of {ndim} dimensions")
         shape = struct.unpack(f"<{ndim}Q", self._take(8 * ndim))
         self._take(-self._at % ALIGNMENT)
         number = math.prod(shape)

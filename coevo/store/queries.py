@@ -9,10 +9,23 @@ from typing import Any
 
 from coevo.env import Outcome
 from coevo.errors import StoreError
+from coevo.lock import is_running
 from coevo.store.writer import Store
 
 _JSON_COLUMNS = frozenset(
-    {"config", "provenance", "tasks", "components", "seeds", "coefficients", "noise", "extra"}
+    {
+        "config",
+        "provenance",
+        "tasks",
+        "components",
+        "seeds",
+        "coefficients",
+        "noise",
+        "extra",
+        "parents",
+        "objectives",
+        "population",
+    }
 )
 
 
@@ -62,7 +75,7 @@ class EpisodeRecord:
 
 
 def runs(store: Store) -> list[dict[str, Any]]:
-    """All runs, newest first, with counts of what they hold; JSON columns decoded."""
+    """All runs, newest first, with counts of what they hold; JSON columns decoded, the status as `run` has it."""
     rows = store.query(
         "SELECT r.*, (SELECT count(*) FROM generations g WHERE g.run = r.id)"
         " + (SELECT count(DISTINCT t.generation) FROM search_turns t WHERE t.run = r.id) AS generations,"
@@ -70,15 +83,18 @@ def runs(store: Store) -> list[dict[str, Any]]:
         " (SELECT count(*) FROM heuristics h WHERE h.run = r.id) AS heuristics"
         " FROM runs r ORDER BY r.created_at DESC, r.id"
     )
-    return [_decode(row) for row in rows]
+    return [_run(store, row) for row in rows]
 
 
 def run(store: Store, run_id: str) -> dict[str, Any]:
-    """One run by id, or by a beginning of the id or the whole name that fits only one. Raises `StoreError`."""
+    """One run by id, or by a beginning of the id or the whole name that fits only one. Raises `StoreError`.
+
+    One that was killed has the status `interrupted`: no process executes it, and none wrote how it ended.
+    """
     rows = store.query("SELECT * FROM runs WHERE id = ?", (run_id,)) or store.query(
         "SELECT * FROM runs WHERE substr(id, 1, length(?1)) = ?1 OR name = ?1 ORDER BY id", (run_id,)
     )
-    return _decode(_only(store, rows, "run", run_id, "`coevo runs` lists them"))
+    return _run(store, _only(store, rows, "run", run_id, "`coevo runs` lists them"))
 
 
 def newest_run(store: Store) -> str:
@@ -97,7 +113,7 @@ def episode(store: Store, episode_id: str) -> dict[str, Any]:
     rows = store.query(
         "SELECT * FROM episodes WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id", (episode_id,)
     )
-    row = _decode(_only(store, rows, "episode", episode_id, "`coevo show RUN` lists them"))
+    row = decoded(_only(store, rows, "episode", episode_id, "`coevo show RUN` lists them"))
     key = (row["id"],)
     row["steps"] = store.query("SELECT * FROM step_text WHERE episode = ? ORDER BY ord", key)
     row["calls"] = store.query("SELECT * FROM calls WHERE episode = ? ORDER BY ord", key)
@@ -200,7 +216,7 @@ def es_steps(store: Store, run_id: str, *, applied_only: bool = False) -> list[d
     """Weight updates of a run in order, JSON columns decoded. The applied ones rebuild the weights."""
     condition = " AND status = 'applied'" if applied_only else ""
     return [
-        _decode(row)
+        decoded(row)
         for row in store.query(f"SELECT * FROM es_steps WHERE run = ?{condition} ORDER BY step", (run_id,))
     ]
 
@@ -216,7 +232,13 @@ def _only(store: Store, rows: list[dict[str, Any]], what: str, key: str, hint: s
     return rows[0]
 
 
-def _decode(row: dict[str, Any]) -> dict[str, Any]:
+def _run(store: Store, row: dict[str, Any]) -> dict[str, Any]:
+    killed = row["status"] == "running" and not is_running(store.path, row["id"])
+    return decoded(row) | ({"status": "interrupted"} if killed else {})
+
+
+def decoded(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its JSON columns as values."""
     return {
         name: json.loads(value) if name in _JSON_COLUMNS and isinstance(value, str) else value
         for name, value in row.items()
