@@ -247,6 +247,20 @@ async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is
         assert store.query("SELECT 1 FROM heuristics") == []
 
 
+async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> None:
+    edit("return {expression}", "return {expression} + 1000")
+    edit(
+        "        return [abs",
+        "        if guesses != list(points): raise CandidateError(Category.INFEASIBLE, 'far off')\n        return [abs",
+    )
+    notes = Notes()
+    overrides = ["search.language=formula", "search.author=chance", "search.budget=15"]
+    await run_search(load_experiment(file, overrides), progress=notes)
+    assert "generation 0, i1: 0 of 5 valid (infeasible: far off) · nothing valid yet · 0 alive" in notes.lines
+    (last,) = (line for line in notes.lines if line.startswith("no valid heuristic was found"))
+    assert last.splitlines()[1] == "  14 infeasible, for instance: far off"
+
+
 async def test_a_changed_problem_or_start_is_another_search(file: Path, edit: Edit) -> None:
     mine = file.parent / "mine.py"
     mine.write_text("def guess(x):\n    return 2 * x\n")

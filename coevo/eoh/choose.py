@@ -16,7 +16,11 @@ async def choose_best(context: SearchContext) -> None:
     """Scores the best few on `val`, then the best of them on `test`. What is stored already is not done again."""
     leaders = context.ledger.best(context.table.rescore)
     if not leaders:
-        context.loop.progress.note("no valid heuristic was found")
+        why = "".join(
+            f"\n  {kind['count']} {kind['status']}, for instance: {kind['example']}"
+            for kind in context.ledger.failures()
+        )
+        context.loop.progress.note(f"no valid heuristic was found{why}")
         return
     await context.pool.open()
     known = context.ledger.scored("val")

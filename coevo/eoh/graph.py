@@ -115,7 +115,11 @@ async def settle(state: SearchState, runtime: Search) -> dict[str, Any]:
             },
         )
     await context.loop.store.flush()
-    context.loop.progress.advance(turn.number + 1, _sentence(planned, alive, valid, step))
+    failures = [] if valid else context.ledger.failures(turn.number)
+    why = f" ({failures[0]['status']}: {failures[0]['example']})" if failures else ""
+    context.loop.progress.advance(
+        turn.number + 1, _sentence(planned, alive, f"{valid} of {turn.children} valid{why}", step)
+    )
     return {"generation": turn.generation}
 
 
@@ -267,7 +271,8 @@ async def _without_model(context: SearchContext, planned: TurnPlan) -> None:
     given = (
         start_drafts(context.experiment, context.problem.seed_code) if turn.operator is Operator.START else []
     )
-    context.loop.progress.phase(f"generation {turn.generation}, {turn.operator}", turn.children, len(stored))
+    label = f"generation {turn.generation}, {turn.operator}"
+    context.loop.progress.phase(label, turn.children, len(stored), "candidates")
 
     async def one(number: int) -> None:
         child = planned.children[number]
@@ -279,6 +284,7 @@ async def _without_model(context: SearchContext, planned: TurnPlan) -> None:
             turn, number, parents=[parent.id for parent in child.parents], draft=draft, verdict=verdict
         )
         await context.loop.store.flush()
+        context.loop.progress.item()
 
     await context.pool.open()
     await asyncio.gather(*(one(number) for number in range(turn.children)))
@@ -381,7 +387,7 @@ def _seconds(context: SearchContext, turn: Turn, rows: dict[int, EpisodeRow]) ->
     return None if seconds is None else round(max(0.0, seconds), 3)
 
 
-def _sentence(planned: TurnPlan, alive: list[Individual], valid: int, step: str) -> str:
+def _sentence(planned: TurnPlan, alive: list[Individual], judged: str, step: str) -> str:
     turn = planned.turn
     before = planned.population[0].objective if planned.population else None
     best = alive[0].objective if alive else None
@@ -389,7 +395,7 @@ def _sentence(planned: TurnPlan, alive: list[Individual], valid: int, step: str)
     if before is not None and best is not None and best < before:
         value += f" (was {before:.6g})"
     parts = [
-        f"generation {turn.generation}, {turn.operator}: {valid} of {turn.children} valid",
+        f"generation {turn.generation}, {turn.operator}: {judged}",
         value,
         f"{len(alive)} alive",
     ]

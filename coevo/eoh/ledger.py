@@ -53,6 +53,22 @@ class SearchLedger:
     def heuristic_id(self, turn: Turn, number: int) -> str:
         return f"{self._run}.t{turn.number}.{number}"
 
+    def failures(self, turn: int | None = None) -> list[dict[str, Any]]:
+        """Kinds of failure (`status`), with their `count` and commonest message (`example`), the commonest kind first."""
+        rows = self._store.query(
+            "SELECT status, coalesce(error, '') AS error, count(*) AS n FROM heuristics"
+            " WHERE run = ?1 AND objective IS NULL AND (?2 IS NULL OR turn = ?2)"
+            " GROUP BY status, error ORDER BY n DESC, error",
+            (self._run, turn),
+        )
+        kinds: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            kind = kinds.setdefault(
+                row["status"], {"status": row["status"], "count": 0, "example": row["error"]}
+            )
+            kind["count"] += row["n"]
+        return sorted(kinds.values(), key=lambda kind: -kind["count"])
+
     def note_simple(self, objective: float) -> None:
         """Keep what the problem's simple heuristic scores on the training instances, to compare with."""
         (row,) = self._store.query("SELECT provenance FROM runs WHERE id = ?", (self._run,))

@@ -64,7 +64,7 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
         turns=tuple(map(queries.decoded, turns)),
         curve=_curve(store, run),
         best=tuple(best),
-        failures=tuple(_failures(store, run)),
+        failures=tuple(SearchLedger(store, run, "").failures()),
         reference=reference,
         simple=(row["provenance"] or {}).get("simple_objective"),
         budget=count_budget(store, run, experiment),
@@ -92,19 +92,6 @@ def named_best(store: Store, run: str) -> str | None:
         (run,),
     )
     return rows[0]["heuristic"] if rows else None
-
-
-def _failures(store: Store, run: str) -> list[dict[str, Any]]:
-    rows = store.query(
-        "SELECT status, coalesce(error, '') AS error, count(*) AS n FROM heuristics"
-        " WHERE run = ? AND objective IS NULL GROUP BY status, error ORDER BY n DESC, error",
-        (run,),
-    )
-    kinds: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        kind = kinds.setdefault(row["status"], {"status": row["status"], "count": 0, "example": row["error"]})
-        kind["count"] += row["n"]
-    return sorted(kinds.values(), key=lambda kind: -kind["count"])
 
 
 def _curve(store: Store, run: str) -> tuple[tuple[int, float], ...]:
