@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median_high
+from statistics import fmean, median_high
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
@@ -20,10 +20,13 @@ _COLOURS = ("#2171b5", "#d94801", "#41ab5d", "#6a51a3", "#737373", "#c51b8a")
 _DASHES = ("", "8 3", "3 3", "8 3 2 3")
 _MOST_LABELS = 16
 """More do not fit beside a panel."""
+_ENOUGH = 3
+"""So many runs of a method have a mean."""
 
 
 def render_curves(reports: Sequence[SearchReport]) -> str:
-    """One line a run; runs of one method have one colour. Early values far above where the runs end are cut off."""
+    """One line a run; runs of one method have one colour, three or more with one budget a bold mean over pale lines. Early
+    values far above where the runs end are cut off."""
     shown = [report for report in reports if report.curve]
     problems = list(dict.fromkeys(report.problem for report in shown)) or ["no heuristics yet"]
     arms = list(dict.fromkeys(report.arm for report in shown))
@@ -47,6 +50,8 @@ class _Line:
     label: str
     colour: str
     dash: str
+    pale: bool
+    """One of several that have a mean."""
 
     @property
     def style(self) -> str:
@@ -55,16 +60,18 @@ class _Line:
 
 
 def _lines(reports: Sequence[SearchReport], arms: Sequence[str]) -> list[_Line]:
-    """A label names the arm, and where that fits several runs the budget or the run; too many labels: the arm and how many."""
+    """A label names the arm, and where that fits several runs the budget or the run; the arm and how many, if they have a mean
+    or there are too many labels."""
     runs = Counter(report.arm for report in reports)
     budgets = {arm: len({r.budget.candidates for r in reports if r.arm == arm}) for arm in runs}
+    averaged = {arm for arm, count in runs.items() if count >= _ENOUGH and budgets[arm] == 1}
     together = len(reports) > _MOST_LABELS
 
     def label(report: SearchReport) -> str:
         arm, count = report.arm, runs[report.arm]
         if count == 1:
             return arm
-        if together:
+        if together or arm in averaged:
             return f"{arm}, {count} runs"
         return f"{arm}, " + (
             f"{report.budget.candidates} candidates" if budgets[arm] == count else str(report.run["id"])
@@ -73,10 +80,11 @@ def _lines(reports: Sequence[SearchReport], arms: Sequence[str]) -> list[_Line]:
     seen: Counter[str] = Counter()
     lines = []
     for report in reports:
-        dash = "" if together else _DASHES[seen[report.arm] % len(_DASHES)]
+        pale = report.arm in averaged
+        dash = "" if together or pale else _DASHES[seen[report.arm] % len(_DASHES)]
         seen[report.arm] += 1
         colour = _COLOURS[arms.index(report.arm) % len(_COLOURS)]
-        lines.append(_Line(report, label(report), colour, dash))
+        lines.append(_Line(report, label(report), colour, dash, pale))
     return lines
 
 
@@ -100,7 +108,7 @@ def _axis(reports: Sequence[SearchReport], references: Sequence[Reference]) -> _
     ends = [report.curve[-1][1] for report in reports]
     early = median_high([_after(report, report.budget.candidates // 10) for report in reports])
     low, high = min(ends), max(*ends, early)
-    room = 2 * (high - low) or math.inf
+    room = (high - low) / 2 or math.inf
     near = [one.objective for one in references if low - room <= one.objective <= high + room]
     return _Axis(min(low, *near, low), max(high, *near, high))
 
@@ -123,11 +131,21 @@ def _panel(problem: str, lines: Sequence[_Line]) -> str:
     parts += _frame(axis, last)
     parts += _dashed(axis, references)
     for line in lines:
-        curve = [*line.report.curve, (line.report.budget.candidates, line.report.curve[-1][1])]
-        path = f"M{_x(curve[0][0], last):.1f},{axis.y(curve[0][1]):.1f}" + "".join(
-            f" H{_x(count, last):.1f} V{axis.y(value):.1f}" for count, value in curve[1:]
+        pale = ' stroke-opacity="0.25"' if line.pale else ""
+        path = _path(line.report.curve, line.report.budget.candidates, axis, last)
+        parts.append(
+            f'<path d="{path}" {line.style}{pale}><title>{escape(line.report.run["id"])}</title></path>'
         )
-        parts.append(f'<path d="{path}" {line.style}><title>{escape(line.report.run["id"])}</title></path>')
+    for label, line in {line.label: line for line in lines if line.pale}.items():
+        path = _path(
+            _mean([one.report for one in lines if one.label == label]),
+            line.report.budget.candidates,
+            axis,
+            last,
+        )
+        parts.append(
+            f'<path d="{path}" {line.style.replace("1.6", "3")}><title>mean of {escape(label)}</title></path>'
+        )
     for place, line in enumerate({line.label: line for line in lines}.values()):
         x, y = _LEFT + _PLOT + 14, _TOP + 18 * place
         parts.append(f'<line x1="{x}" x2="{x + 26}" y1="{y - 4}" y2="{y - 4}" {line.style}/>')
@@ -136,6 +154,21 @@ def _panel(problem: str, lines: Sequence[_Line]) -> str:
         _text(_LEFT + _PLOT / 2, _HEIGHT - 8, "; ".join(_caption(axis, reports, references)), "middle")
     )
     return "\n".join(parts)
+
+
+def _path(curve: Sequence[tuple[int, float]], end: int, axis: _Axis, last: int) -> str:
+    """Steps from the first point to `end` candidates."""
+    (count, value), *others = [*curve, (end, curve[-1][1])]
+    return f"M{_x(count, last):.1f},{axis.y(value):.1f}" + "".join(
+        f" H{_x(count, last):.1f} V{axis.y(value):.1f}" for count, value in others
+    )
+
+
+def _mean(reports: Sequence[SearchReport]) -> list[tuple[int, float]]:
+    """Of the best so far, from where every run has one."""
+    begin = max(report.curve[0][0] for report in reports)
+    counts = {count for report in reports for count, _ in report.curve if count >= begin}
+    return [(count, fmean(_after(report, count) for report in reports)) for count in sorted(counts)]
 
 
 def _frame(axis: _Axis, last: int) -> Iterator[str]:
