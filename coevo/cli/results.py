@@ -124,7 +124,8 @@ def runs(database: str, as_json: bool) -> None:
 
     with open_store(database) as store:
         rows = queries.runs(store)
-    columns = ("id", "status", "generations", "episodes", "created_at", "finished_at")
+    searches = ("heuristics",) if any(row["heuristics"] for row in rows) else ()
+    columns = ("id", "status", "generations", "episodes", *searches, "created_at", "finished_at")
     print_rows(rows, columns, as_json=as_json, empty="no runs yet: coevo run FILE")
 
 
