@@ -76,7 +76,9 @@ def page(facts: Mapping[str, Any]) -> RenderableType:
         section('The variables of a formula (search.language = "formula")', *texts)
     section("Instances; the objective is their mean, smaller is better", _instances_table(facts))
     if len(facts["splits"]) > len(SPLITS):
-        parts.append(Text("Of each split the first; --size names another."))
+        parts.append(
+            Text("Of each split the first is the usual one; --size names another (evaluate, baselines).")
+        )
     return Group(*parts)
 
 

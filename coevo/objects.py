@@ -18,14 +18,16 @@ MOST = 12
 """Names that an error lists at most."""
 
 
-def load_object(key: str, spec: str) -> Callable[..., Any]:
+def load_object(key: str, spec: str, example: str = "webarena.miniwob:tasks") -> Callable[..., Any]:
     """The object that `module:name` or `/path/file.py:name` names. Raises ConfigError saying which part is missing."""
     place, colon, name = spec.rpartition(":")
     if not colon and spec.endswith(".py"):
         raise ConfigError(f"{key} = {spec!r} is a file, and nothing in it is named", hint=_which(spec))
     if not colon or not place or not name:
+        raise ConfigError(f"{key} = {spec!r} is not of the form module:name", hint=f'for example "{example}"')
+    if place.endswith(".py") and not Path(place).is_file():
         raise ConfigError(
-            f"{key} = {spec!r} is not of the form module:name", hint='for example "webarena.miniwob:tasks"'
+            f"{key} = {spec!r}: there is no file {place}", hint="check the spelling and the folder"
         )
     with explained(f"{key} = {spec!r}: loading it", ConfigError):
         try:

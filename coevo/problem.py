@@ -156,7 +156,7 @@ def load_problem(key: str, spec: str, options: Mapping[str, Any] | None = None) 
 
     Raises ConfigError: no such factory, options it does not take, or what it makes is no problem.
     """
-    factory: Any = load_object(key, spec)
+    factory: Any = load_object(key, spec, example="ahd:construct_tsp")
     if not callable(factory):
         raise ConfigError(f"{key} = {spec!r} is a {type(factory).__name__}, not a factory of problems")
     with explained(f"{key} = {spec!r}", ConfigError):

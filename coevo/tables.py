@@ -196,7 +196,7 @@ class SearchTable(Table):
     size: int | None = Field(
         None,
         ge=1,
-        description="instance size to search on, one of the problem's train split; left out: its usual one",
+        description="size of the training instances, one of the problem's; left out: its usual one. Fresh instances have the usual size",
     )
     method: Literal["eoh", "sample"] = Field(
         "eoh", description="`eoh`: evolution of heuristics; `sample`: each one written from scratch"

@@ -93,7 +93,7 @@ def test_heuristics_are_one_a_line_and_whole() -> None:
 def test_reports_are_whole() -> None:
     report = lines("heuristics", "report")
     assert next(line for line in report if line.startswith("s.t0.0  i1")).endswith(IDEA)
-    assert "best heuristics (smaller is better)" in report
+    assert "best heuristics (smaller is better, in order of train)" in report
     assert max(map(len, set(report) - {line for line in report if IDEA in line})) < WIDEST
     shown = lines("heuristics", "show", "s.t0.0")
     assert sum(line.endswith(IDEA) for line in shown) == 2, "its thought, and its row among the ancestors"

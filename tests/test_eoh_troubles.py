@@ -257,6 +257,7 @@ async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> N
     overrides = ["search.language=formula", "search.author=chance", "search.budget=15"]
     await run_search(load_experiment(file, overrides), progress=notes)
     assert "generation 0, i1: 0 of 5 valid (infeasible: far off) · nothing valid yet · 0 alive" in notes.lines
+    assert "the sum of all variables is no valid heuristic (infeasible: far off)" in notes.lines[0]
     (last,) = (line for line in notes.lines if line.startswith("no valid heuristic was found"))
     assert last.splitlines()[1] == "  14 infeasible, for instance: far off"
 

@@ -100,7 +100,9 @@ def test_a_failed_search_says_why(store: Store) -> None:
         )
         assert lines[1] == "ConfigError: no scale"
         assert lines[2].startswith("to continue it: coevo run toy.toml")
-        assert not {"turns", "best heuristics (smaller is better)"} & set(lines), "no empty tables"
+        assert not any(line == "turns" or line.startswith("best heuristics") for line in lines), (
+            "no empty tables"
+        )
 
 
 def test_nothing_valid_is_told_with_reasons(store: Store) -> None:
@@ -133,7 +135,9 @@ def test_the_best_of_a_run_is_the_one_it_named(work: Path) -> None:
     assert shown["named_best"]
     assert shown["id"] == best["id"]
     assert "named best by toy-1" in ask("heuristics", "show", "toy")
-    assert ask("heuristics", "show", "toy-1", "--code") == shown["code"]
+    heading, *code = ask("heuristics", "show", "toy-1", "--code").splitlines(keepends=True)
+    assert heading.startswith(f"# {shown['id']} of doubling: train ")
+    assert "".join(line for line in code if not line.startswith("# ")) == shown["code"]
     listed = json.loads(ask("heuristics", "list", "--best", "40", "--json"))
     assert [row["id"] for row in listed if row["named_best"]] == [best["id"]]
     assert "there is no heuristic nobody, and no run 'nobody'" in refused("heuristics", "show", "nobody")
@@ -266,7 +270,7 @@ def test_a_picture_shows_where_the_runs_end(made: SearchReport) -> None:
     picture = render_curves([variant(made, "a", curve=curve, reference=near), other])
     ticks = re.findall(r'text-anchor="end" fill="#333">([-\d.e+]+)<', picture)
     assert ticks == ["1", "2", "3", "4", "5"]
-    assert "mean objective, smaller is better" in picture
+    assert "mean objective on train, smaller is better" in picture
     assert "a strong solver" in picture
     assert picture.count('stroke-dasharray="5 4"') == 1
     assert "budgets differ: 40 to 80 candidates; values above 5 are cut off" in picture
@@ -300,3 +304,25 @@ def test_unequal_budgets_have_a_footnote(store: Store) -> None:
         assert "budgets differ" not in ask("heuristics", "compare", "toy-1")
         last = ask("heuristics", "compare").splitlines()[-1]
         assert last.startswith("budgets differ on doubling: 1 to 3 candidates")
+
+
+def test_runs_that_do_not_belong_together_are_not_averaged_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = search_workspace(tmp_path)
+    chance = ["search.author=chance", "search.language=formula", "search.budget=10"]
+    for overrides in ([], ["search.population=4"], ["search.population=4", "name=again"], ["search.size=3"]):
+        asyncio.run(run_search(load_experiment(file, [*chance, *overrides])))
+    told = ask("heuristics", "compare")
+    assert "doubling (train: size 3)" in told
+    whole = " ".join(told.split())
+    assert "the runs of EoH, no model with 10 candidates on doubling differ in search.population" in whole
+    assert "have a seed twice (8)" in whole
+    arms = {arm["problem"]: arm for arm in json.loads(ask("heuristics", "compare", "--json"))}
+    assert arms["doubling"]["differing"] == ["search.population"]
+    assert arms["doubling (train: size 3)"]["runs"] == 1
+    assert (
+        "exclude each other"
+        in CliRunner().invoke(main, ["heuristics", "list", "--best", "1", "--failed"]).output
+    )

@@ -67,6 +67,8 @@ def list_heuristics(run_id: str | None, best: int | None, failed: bool, database
     from coevo.eoh.report import named_best
     from coevo.store import queries
 
+    if best and failed:
+        raise click.UsageError("--best and --failed exclude each other: what failed has no objective")
     with open_store(database) as store:
         run = queries.run(store, run_id)["id"] if run_id else _newest(store)
         order = "objective, turn, number" if best else "turn, number"
@@ -104,13 +106,13 @@ def show(ident: str, code: bool, database: str, as_json: bool) -> None:
     coevo heuristics show tsp-1.t6.3
     coevo heuristics show tsp-1 --code > best.py
     """
-    from coevo.cli.searches import render_heuristic
+    from coevo.cli.searches import render_heuristic, source_heading
     from coevo.eoh.report import heuristic_facts
 
     with open_store(database) as store:
         facts = heuristic_facts(store, ident)
     if code:
-        click.echo(facts["heuristic"]["code"] or "", nl=False)
+        click.echo(f"{source_heading(facts)}\n{facts['heuristic']['code'] or ''}", nl=False)
     elif as_json:
         print_json(facts)
     else:
@@ -156,14 +158,16 @@ def compare(run_ids: tuple[str, ...], svg: Path | None, database: str, as_json: 
     if as_json:
         print_json(
             [
-                row | {"ids": arm.runs, "train": arm.train, "val": arm.val, "test": arm.test}
+                row
+                | {"ids": arm.runs, "train": arm.train, "val": arm.val, "test": arm.test}
+                | {"differing": arm.differing, "repeated": arm.repeated}
                 for arm, row in zip(arms, rows, strict=True)
             ]
         )
         return
     columns = tuple(rows[0]) if rows else ()
     print_rows(rows, columns, as_json=False, empty="there are no finished searches")
-    for note in _unequal_budgets(arms):
+    for note in (*_unequal_budgets(arms), *_mixtures(arms)):
         click.echo(note)
 
 
@@ -193,6 +197,16 @@ def _unequal_budgets(arms: Sequence[ArmSummary]) -> Iterator[str]:
         budgets = sorted({arm.candidates for arm in arms if arm.problem == problem})
         if len(budgets) > 1:
             yield f"budgets differ on {problem}: {budgets[0]} to {budgets[-1]} candidates; only equal ones compare methods"
+
+
+def _mixtures(arms: Sequence[ArmSummary]) -> Iterator[str]:
+    """A footnote for runs in one row that are not the same search with other seeds."""
+    for arm in arms:
+        row = f"the runs of {arm.arm} with {arm.candidates} candidates on {arm.problem}"
+        if arm.differing:
+            yield f"{row} differ in {', '.join(arm.differing)}: name those that belong together"
+        if arm.repeated:
+            yield f"{row} have a seed twice ({', '.join(map(str, arm.repeated))}): their spread says too little"
 
 
 def _newest(store: Store) -> str:

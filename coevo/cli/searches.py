@@ -74,6 +74,17 @@ def render_heuristic(facts: Mapping[str, Any]) -> RenderableType:
     return Group(*parts)
 
 
+def source_heading(facts: Mapping[str, Any]) -> str:
+    """Comments that say where a program comes from."""
+    found = facts["heuristic"]
+    scores = [("train", found["objective"]), *((one["split"], one["objective"]) for one in facts["scores"])]
+    told = ", ".join(f"{split} {shown(value)}" for split, value in scores if value is not None)
+    thought = " ".join((found["thought"] or "").split())
+    return f"# {found['id']} of {found['problem']}: {told or found['status']}" + (
+        f"\n# {thought}" if thought else ""
+    )
+
+
 def _turns(turns: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (
@@ -105,11 +116,11 @@ def _leaders(best: Sequence[Mapping[str, Any]]) -> Table:
         for one in best
     ]
     fresh = any(one["val"] is not None for one in best)
-    title = f"best heuristics (smaller is better{_FRESH if fresh else ''})"
+    title = f"best heuristics (smaller is better{_FRESH if fresh else ', in order of train'})"
     return _table(title, ("id", "operator", "train", "gap", "val", "gap", "test", "gap", "thought"), rows)
 
 
-_FRESH = "; val and test: instances the search did not see"
+_FRESH = "; in order of val, then train; val and test: instances the search did not see"
 
 
 def _yardsticks(made: SearchReport) -> Iterator[str]:

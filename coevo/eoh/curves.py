@@ -182,7 +182,7 @@ def _frame(axis: _Axis, last: int) -> Iterator[str]:
     middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     yield (
         f'<text transform="translate(16,{middle}) rotate(-90)" text-anchor="middle">'
-        "mean objective, smaller is better</text>"
+        "mean objective on train, smaller is better</text>"
     )
 
 

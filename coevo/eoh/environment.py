@@ -86,9 +86,16 @@ class Judge:
         if language.trial and (verdict := await self(language.trial)).category in _FAULTS:
             raise ConfigError(
                 f"the template of the formulas of {self.problem.name} failed ({verdict.category}): {verdict.error}",
-                hint="mend `expressions.template` of the problem; a formula of one variable was tried",
+                hint="mend `expressions.template` of the problem; the sum of all variables was tried",
             )
         return found
+
+    async def doubt(self, language: Language) -> str:
+        """What is odd, though formulas may have it: the sum of all variables is no valid heuristic; "" if nothing is."""
+        verdict = await self(language.trial) if language.trial else None
+        if verdict is None or verdict.valid:
+            return ""
+        return f"the sum of all variables is no valid heuristic ({verdict.category}: {verdict.error}); if no formula is, mend the template"
 
     async def reward(self, verdict: Verdict) -> float:
         """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.
@@ -151,7 +158,10 @@ class HeuristicEnvironment:
     async def probe(self) -> str:
         """What `coevo check` tries: the problem's simple heuristic, and a formula. Raises ConfigError when one fails."""
         objective, seconds = await self._judge.prove(self._language)
-        return f"its simple heuristic scores {objective:.6g} in {seconds:.2f} s"
+        doubt = await self._judge.doubt(self._language)
+        return f"its simple heuristic scores {objective:.6g} in {seconds:.2f} s" + (
+            f"; {doubt}" if doubt else ""
+        )
 
     async def close(self) -> None:
         self._task = None

@@ -110,7 +110,7 @@ def variables_of(expressions: Expressions) -> tuple[str, ...]:
         if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name) or name in FUNCTIONS:
             raise ConfigError(
                 f"the formula variable {name!r} cannot be used",
-                hint=f"variables are ASCII Python names other than {', '.join(FUNCTIONS)}",
+                hint=f"give it another name in the problem's `expressions`: an ASCII Python name, none of {', '.join(FUNCTIONS)}",
             )
     if not names:
         raise ConfigError("a language of formulas needs at least one variable")

@@ -78,7 +78,7 @@ class FormulaLanguage:
         self._expressions = expressions_of(problem)
         self._held = edits == "held"
         self.goal = formula_goal(problem)
-        self.trial = self._expressions.code(next(iter(self._expressions.variables)))
+        self.trial = self._expressions.code(" + ".join(self._expressions.variables))
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return formula_request(operator, parents)

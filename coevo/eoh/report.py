@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,10 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
     turns = store.query("SELECT * FROM search_turns WHERE run = ? ORDER BY turn", (run,))
     return SearchReport(
         run=run_facts(row),
-        problem=stored[0]["problem"] if stored else problem.name if problem else experiment.search.problem,
+        problem=_titled(
+            stored[0]["problem"] if stored else problem.name if problem else experiment.search.problem,
+            experiment.search.size,
+        ),
         arm=arm_of(experiment),
         turns=tuple(map(queries.decoded, turns)),
         curve=_curve(store, run),
@@ -69,6 +73,11 @@ def make_search_report(store: Store, run: str, leaders: int = 10) -> SearchRepor
         simple=(row["provenance"] or {}).get("simple_objective"),
         budget=count_budget(store, run, experiment),
     )
+
+
+def _titled(problem: str, size: int | None) -> str:
+    """Of a search on training instances of another size than the usual one."""
+    return problem if size is None else f"{problem} (train: size {size})"
 
 
 def best_of(store: Store, run: str, count: int) -> list[dict[str, Any]]:
@@ -145,6 +154,10 @@ class ArmSummary:
     val: tuple[float, ...]
     test: tuple[float, ...]
     valid_share: float
+    differing: tuple[str, ...] = ()
+    """Settings, as dotted keys, in which the runs differ besides their seeds."""
+    repeated: tuple[int, ...] = ()
+    """Seeds that several runs of equal settings have: they are no independent runs."""
 
     @property
     def mean(self) -> float | None:
@@ -156,7 +169,7 @@ class ArmSummary:
 
 
 def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]:
-    """All finished searches (or `runs`) by problem, arm and number of candidates, the best mean first."""
+    """All finished searches (or `runs`) by problem, size, arm and number of candidates, the best mean first."""
     runs = [queries.run(store, run)["id"] for run in runs]
     rows = store.query(
         "SELECT id FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
@@ -165,10 +178,12 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
     for run in set(runs) - {row["id"] for row in rows}:
         raise StoreError(f"run {run} is no finished search", hint="`coevo runs` lists what is there")
     groups: dict[tuple[str, str, int], list[SearchReport]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for row in rows:
         if runs and row["id"] not in runs:
             continue
         report = make_search_report(store, row["id"], leaders=1)
+        settings[row["id"]] = _settings(queries.run(store, row["id"])["config"])
         key = (report.problem, report.arm, report.budget.candidates)
         groups.setdefault(key, []).append(report)
     summaries = [
@@ -181,10 +196,34 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
             val=tuple(r.best[0]["val"] for r in reports if r.best and r.best[0]["val"] is not None),
             test=tuple(r.best[0]["test"] for r in reports if r.best and r.best[0]["test"] is not None),
             valid_share=sum(r.budget.valid for r in reports) / max(1, sum(r.budget.judged for r in reports)),
+            **_mixed([(r.run["seed"], settings[r.run["id"]]) for r in reports]),
         )
         for (problem, arm, candidates), reports in groups.items()
     ]
     return sorted(summaries, key=lambda summary: (summary.problem, summary.mean is None, summary.mean or 0.0))
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """What decides how a search goes, by dotted key, besides seed, budget and what only costs time."""
+    search = config["search"]
+    chance = search["author"] == "chance"
+    tables = {"search": search} | (
+        {} if chance else {name: config[name] for name in ("es", "model", "sampling")}
+    )
+    if not chance:
+        tables["agent"] = config["agent"]
+    idle = {"search.budget", "search.workers", "search.rescore", "model.threads", "model.device"}
+    flat = {f"{table}.{key}": str(value) for table, values in tables.items() for key, value in values.items()}
+    return {key: value for key, value in flat.items() if key not in idle}
+
+
+def _mixed(runs: Sequence[tuple[int, dict[str, str]]]) -> dict[str, Any]:
+    keys = dict.fromkeys(key for _, settings in runs for key in settings)
+    same = Counter((seed, tuple(sorted(settings.items()))) for seed, settings in runs)
+    return {
+        "differing": tuple(key for key in keys if len({settings.get(key) for _, settings in runs}) > 1),
+        "repeated": tuple(sorted({seed for (seed, _), count in same.items() if count > 1})),
+    }
 
 
 def heuristic_facts(store: Store, ident: str) -> dict[str, Any]:
@@ -210,7 +249,7 @@ def _best_of_run(store: Store, ident: str) -> str:
     except StoreError as error:
         raise StoreError(
             f"there is no heuristic {ident}, and {error.message}",
-            hint="`coevo heuristics list RUN` names those of a run",
+            hint=f"`coevo heuristics list {ident.partition('.t')[0] or 'RUN'}` names those of a run",
         ) from error
     best = best_of(store, run, 1)
     if not best:

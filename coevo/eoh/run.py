@@ -78,6 +78,8 @@ class SearchDrive:
                 context.progress.note("; ".join(wrong))
             # what cannot be scored is told before a model is asked
             simple, _ = await search.pool.judge.prove(search.tasks.language)
+            if doubt := await search.pool.judge.doubt(search.tasks.language):
+                context.progress.note(doubt)
             context.progress.note(f"the simple heuristic of the problem: {simple:.6g} (smaller is better)")
             search.ledger.note_simple(simple)
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)

@@ -19,7 +19,7 @@ def foreign_skill(skill: str, problem: str) -> tuple[str, str] | None:
     better = max(own, key=len, default=ANY)
     return (
         f"the skill {skill} is that of another problem than {problem}",
-        f"agent.skill=skills/{better} is for this one; give the experiment a name of its own, too",
+        f"agent.skill=skills/{better} is for this one",
     )
 
 

@@ -104,7 +104,7 @@ def explain(error: Exception, path: Path) -> StoreError:
     elif "readonly" in text or "unable to open" in text:
         hint = "check that the file and its folder exist and may be written"
     elif "not a database" in text or "malformed" in text:
-        hint = "name another file with `database = …`, or restore this one from a backup"
+        hint = "name another file with --db or `database = …`, or restore this one from a backup"
     else:
         hint = "this is a defect in coevo or in the code that wrote the row: please report the message above"
     return StoreError(f"cannot use the database {path}: {text}", hint=hint)
@@ -132,7 +132,8 @@ def _check(connection: sqlite3.Connection, path: Path, *, empty_is_fine: bool) -
     applied = {migration.name for migration in migrations.applied(database)}
     if not applied:
         raise StoreError(
-            f"{path} is a SQLite file, but not a coevo database", hint="name another file with `database = …`"
+            f"{path} is a SQLite file, but not a coevo database",
+            hint="name another file with --db or `database = …`",
         )
     unknown = applied - _known_migrations()
     if unknown:
