@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from toyrun import workspace
 from toysearch import search_workspace
 
+from ahd.problems.construct_kp import ConstructKp
 from coevo.agent import EpisodeSpec, load_graph, run_episode
 from coevo.cli import main
 from coevo.config import load_experiment
@@ -139,6 +140,12 @@ class TestExamples:
         assert 1 < state["round"] == engine.weights_step < 40
         again = await loop["graph"].ainvoke({}, {"recursion_limit": 100}, context=loop["Context"](es))
         assert again["round"] < state["round"], "what was learned stays"
+
+    def test_a_found_heuristic_in_use(self, examples_on_disk: Path) -> None:
+        expressions = ConstructKp().expressions
+        (examples_on_disk / "best.py").write_text(expressions.code("weight / value"))
+        done = subprocess.run([sys.executable, "use_best.py"], capture_output=True, text=True, check=True)
+        assert done.stdout == "0\n"
 
     async def test_a_problem_in_one_file(self, examples_on_disk: Path) -> None:
         search_workspace(examples_on_disk)
