@@ -71,6 +71,7 @@ class Experiment(Table):
     search: SearchTable | None = None
 
     _directory: Path = PrivateAttr(default_factory=Path.cwd)
+    _origin: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
     @classmethod
@@ -102,6 +103,11 @@ class Experiment(Table):
         if self.search.method == "sample" and set(self.search.moving) - {"i1"}:
             raise ValueError('search.method = "sample" has no turns but i1: set search.move to ["i1"] or []')
         return self
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The file it was read from and the overrides; () if it was made of plain data."""
+        return self._origin
 
     @property
     def directory(self) -> Path:
@@ -227,7 +233,9 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experime
         _apply_override(data, override)
     data.setdefault("name", _slug(path.stem))
     _refuse_idle_keys(data, str(path))
-    return experiment_from(data, directory=path.resolve().parent, source=str(path))
+    experiment = experiment_from(data, directory=path.resolve().parent, source=str(path))
+    experiment._origin = (str(path.resolve()), *overrides)
+    return experiment
 
 
 _IDLE_IN_A_SEARCH = ("generations", "population", "tasks_per_generation", "antithetic")

@@ -93,12 +93,13 @@ def run_facts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _command(row: Mapping[str, Any]) -> str:
-    file = Path((row["provenance"] or {}).get("directory", "")) / f"{row['name']}.toml"
-    if not file.exists():
+    origin = (row["provenance"] or {}).get("origin") or []
+    if not origin or not Path(origin[0]).exists():
         return "the same `coevo run` as before"
+    file = Path(origin[0])
     if file.is_relative_to(Path.cwd()):
         file = file.relative_to(Path.cwd())
-    return f"coevo run {shlex.quote(str(file))}, with the KEY=VALUE and --db it was given"
+    return shlex.join(["coevo", "run", str(file), *origin[1:]])
 
 
 def after_heading(run: Mapping[str, Any]) -> Iterator[str]:

@@ -352,7 +352,9 @@ class TestResults:
             store.update("runs", "toy-1", {"status": "running"})
         assert json.loads(good("runs", "--db", str(copy), "--json"))[0]["status"] == "interrupted"
         report = good("report", "toy-1", "--db", str(copy))
-        assert "run toy-1 · interrupted · seed 5\nto continue it: coevo run toy.toml, with" in report
+        assert (
+            "run toy-1 · interrupted · seed 5\nto continue it: coevo run toy.toml es.generations=4" in report
+        )
         assert json.loads(good("show", "toy-1", "--db", str(copy), "--json"))["status"] == "interrupted"
 
     def test_show_follows_the_chain_from_skill_to_model_call(self, work: Path) -> None:

@@ -59,7 +59,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     experiment = load_experiment(search_workspace(tmp_path))
     opened = Store.open(tmp_path / "runs" / "coevo.sqlite")
     run = {"id": "toy-1", "name": "toy", "status": "running", "seed": 8, "created_at": "2026-01-01"}
-    config = {"config": experiment.model_dump(mode="json"), "provenance": {"directory": str(tmp_path)}}
+    config = {
+        "config": experiment.model_dump(mode="json"),
+        "provenance": {"directory": str(tmp_path), "origin": [str(tmp_path / "toy.toml"), "name=my run"]},
+    }
     opened.put("runs", run | config)
     opened.flush_sync()
     return opened
@@ -80,7 +83,7 @@ def test_a_killed_search_is_called_the_same_everywhere_and_told_how_to_continue(
             assert "running" not in text
         lines = ask("heuristics", "report").splitlines()
         assert lines[0] == "run toy-1 · doubling · EoH+ES · interrupted · seed 8"
-        assert lines[1].startswith("to continue it: coevo run toy.toml")
+        assert lines[1] == "to continue it: coevo run toy.toml 'name=my run'"
         Path("toy.toml").unlink()
         assert "to continue it: the same `coevo run` as before" in ask("heuristics", "report")
         lock = RunLock.acquire(store.path, "toy-1")

@@ -150,6 +150,7 @@ def provenance(experiment: Experiment) -> dict[str, Any]:
     agent, *_ = content_of(experiment)
     return {
         "directory": str(experiment.directory),
+        "origin": list(experiment.origin),
         "git": _git_commit(experiment.directory),
         "versions": {"python": platform.python_version()}
         | {name: version for name in packages if (version := _version(name))},

@@ -34,7 +34,7 @@ TABLES: dict[str, TableDoc] = {
             "status": "`running`, `finished`, `stopped` (by a person) or `failed`.",
             "seed": "Seed everything else is derived from.",
             "config": "JSON: the whole experiment file, with overrides and defaults filled in.",
-            "provenance": "JSON: git commit, versions, host facts, and the engine's description of itself.",
+            "provenance": "JSON: experiment file and overrides, git commit, versions, host facts, and the engine's description of itself.",
             "error": "Why the run failed, if it did.",
             "created_at": _CREATED,
             "finished_at": "When it ended (UTC, ISO 8601).",
