@@ -56,9 +56,10 @@ def init(directory: Path) -> None:
     written = copy_starter(directory)
     for path in written:
         click.echo(path)
-    click.echo(f"\nnext: cd {directory} && coevo check miniwob.toml")
+    there = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
+    click.echo(f"\nnext: {there}coevo check miniwob.toml")
     click.echo(
-        f"  or: cd {directory} && coevo run tsp_construct_small.toml search.author=chance"
+        f"  or: {there}coevo run tsp_construct_small.toml search.author=chance"
         "  # heuristics, in a minute, without model or browser"
     )
 
