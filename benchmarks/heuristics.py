@@ -274,12 +274,12 @@ async def measure(name: str, first: int, sandbox: Sandbox) -> dict[str, Any]:
     return row
 
 
-async def rates(problem: BundledProblem, code: str, sandbox: Sandbox, seconds: float) -> dict[str, float]:
+async def rates(problem: BundledProblem, source: str, sandbox: Sandbox) -> dict[str, float]:
     """Evaluations per second of a heuristic on the train set with one worker, and processor seconds of one."""
-    await evaluate(problem, code, sandbox=sandbox)
+    await evaluate(problem, source, sandbox=sandbox)
     started, spent, candidate_s, done = time.perf_counter(), time.process_time(), 0.0, 0
-    while time.perf_counter() - started < seconds:
-        verdict = await evaluate(problem, code, sandbox=sandbox)
+    while time.perf_counter() - started < SECONDS:
+        verdict = await evaluate(problem, source, sandbox=sandbox)
         assert verdict.valid, verdict.error
         candidate_s += verdict.cpu_s
         done += 1
@@ -297,7 +297,7 @@ async def formula_rates(name: str, sandbox: Sandbox) -> tuple[dict[str, float], 
     whole, single = source, source.replace(BATCHED, ".batched = False")
     assert whole != single
     assert await evaluate(problem, whole, sandbox=sandbox) == await evaluate(problem, single, sandbox=sandbox)
-    return await rates(problem, whole, sandbox, SECONDS), await rates(problem, single, sandbox, SECONDS)
+    return await rates(problem, whole, sandbox), await rates(problem, single, sandbox)
 
 
 async def main() -> None:
@@ -325,8 +325,8 @@ async def main() -> None:
             name: await formula_rates(name, sandbox) for name in options.problem or names if name in ROUNDS
         }
         trivial = {
-            "a call a decision": await rates(PROBLEMS["construct_kp"](), TRIVIAL, sandbox, SECONDS),
-            "a call a round": await rates(PROBLEMS["construct_kp"](), TRIVIAL_BATCHED, sandbox, SECONDS),
+            "a call a decision": await rates(PROBLEMS["construct_kp"](), TRIVIAL, sandbox),
+            "a call a round": await rates(PROBLEMS["construct_kp"](), TRIVIAL_BATCHED, sandbox),
         }
     if options.json:
         formulas_of = {

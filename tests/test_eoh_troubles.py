@@ -50,6 +50,16 @@ async def search(file: Path, *overrides: str) -> list[dict[str, Any]]:
         return store.query(ROWS, (result.run,))
 
 
+async def refused_at_once(file: Path, *overrides: str) -> str:
+    """What a search says that ends before a model is asked or a heuristic tried."""
+    experiment = load_experiment(file, overrides)
+    with pytest.raises(ConfigError) as caught:
+        await run_search(experiment)
+    with Store.open(experiment.database_path) as store:
+        assert store.query("SELECT 1 FROM calls") == store.query("SELECT 1 FROM heuristics") == []
+    return caught.value.message
+
+
 REFUSAL = 'return "I would rather not."'
 
 
@@ -215,12 +225,7 @@ async def test_a_problem_with_a_defect_is_told_before_a_model_is_asked(
     file: Path, edit: Edit, old: str, new: str, said: str
 ) -> None:
     edit(old, new)
-    experiment = load_experiment(file)
-    with pytest.raises(ConfigError) as caught:
-        await run_search(experiment)
-    assert said in caught.value.message
-    with Store.open(experiment.database_path) as store:
-        assert store.query("SELECT 1 FROM calls") == []
+    assert said in await refused_at_once(file)
 
 
 @pytest.mark.parametrize(
@@ -238,13 +243,9 @@ async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is
     file: Path, edit: Edit, old: str, new: str, said: str
 ) -> None:
     edit(old, new)
-    overrides = ["search.language=formula", "search.author=chance"]
-    experiment = load_experiment(file, overrides)
-    with pytest.raises(ConfigError, match="template of the formulas") as caught:
-        await run_search(experiment)
-    assert said in caught.value.message
-    with Store.open(experiment.database_path) as store:
-        assert store.query("SELECT 1 FROM heuristics") == []
+    told = await refused_at_once(file, "search.language=formula", "search.author=chance")
+    assert told.startswith("the template of the formulas of doubling failed")
+    assert said in told
 
 
 async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> None:

@@ -26,7 +26,8 @@ class SearchReport:
 
     `curve` has the best objective so far after each candidate that improved it, as (candidates, objective); `failures` the
     kinds of failure with their count and commonest message, the commonest kind first. `reference` and `simple` (what the
-    problem's own simple heuristic scores) are of the training instances, None where they are not known (`simple`: of runs that never began).
+    problem's own simple heuristic scores) are of the training instances, None where they are not known (`simple`: of runs
+    that never began).
     """
 
     run: dict[str, Any]
@@ -172,7 +173,7 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
     """All finished searches (or `runs`) by problem, size, arm and number of candidates, the best mean first."""
     runs = [queries.run(store, run)["id"] for run in runs]
     rows = store.query(
-        "SELECT id FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
+        "SELECT id, config FROM runs WHERE json_extract(config, '$.search') IS NOT NULL AND status = 'finished'"
         " ORDER BY created_at"
     )
     for run in set(runs) - {row["id"] for row in rows}:
@@ -183,7 +184,7 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
         if runs and row["id"] not in runs:
             continue
         report = make_search_report(store, row["id"], leaders=1)
-        settings[row["id"]] = _settings(queries.run(store, row["id"])["config"])
+        settings[row["id"]] = _settings(queries.decoded(row)["config"])
         key = (report.problem, report.arm, report.budget.candidates)
         groups.setdefault(key, []).append(report)
     summaries = [
@@ -205,15 +206,13 @@ def compare_searches(store: Store, runs: Sequence[str] = ()) -> list[ArmSummary]
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
     """What decides how a search goes, by dotted key, besides seed, budget and what only costs time."""
-    search = config["search"]
-    chance = search["author"] == "chance"
-    tables = {"search": search} | (
-        {} if chance else {name: config[name] for name in ("es", "model", "sampling")}
-    )
-    if not chance:
-        tables["agent"] = config["agent"]
-    idle = {"search.budget", "search.workers", "search.rescore", "model.threads", "model.device"}
-    flat = {f"{table}.{key}": str(value) for table, values in tables.items() for key, value in values.items()}
+    by_model = () if config["search"]["author"] == "chance" else ("es", "model", "sampling", "agent")
+    idle = {"search.budget", "search.workers", "model.threads", "model.device"}
+    flat = {
+        f"{table}.{key}": str(value)
+        for table in ("search", *by_model)
+        for key, value in config[table].items()
+    }
     return {key: value for key, value in flat.items() if key not in idle}
 
 
