@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 from click.testing import CliRunner
 
@@ -75,16 +76,7 @@ async def _log_in(site: Site, key: str, url: str, browser: Any) -> dict[str, Any
 
 def _servers() -> list[int]:
     """Processes of toy servers, children included."""
-    pids = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                line = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"webarena.sites.server" in line and b"toysite" in line:
-                pids.append(int(folder.name))
-    return pids
+    return processes.running("webarena.sites.server", "toysite")
 
 
 def get(url: str, cookies: Any = None) -> str:
@@ -154,7 +146,7 @@ async def test_children_die_with_their_parent_and_the_site_comes_back() -> None:
         server = arena.servers["toy"]
         children = [slot["pid"] for slot in (await server.ask("status"))["slots"]]
         os.kill(server.pid, signal.SIGKILL)
-        await until(lambda: not any(_alive(pid) for pid in children))
+        await until(lambda: not any(processes.alive(pid) for pid in children))
         await worlds.give_back(lease, broken=True)
         for _ in range(2):  # both slots
             lease = await worlds.lease(["toy"], account="", writes=True)
@@ -186,14 +178,6 @@ async def _given(arena: Arena) -> Arena:
     return arena
 
 
-def _alive(pid: int) -> bool:
-    """Whether it runs: a zombie that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 async def test_everything_ends_when_the_owner_is_killed(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys; from webarena.sites import SITES; SITES.clear(); SITES['toy'] = 'toysite'\n"
@@ -211,7 +195,7 @@ async def test_everything_ends_when_the_owner_is_killed(tmp_path: Path) -> None:
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    await until(lambda: not any(map(_alive, _servers())) and not root.exists())
+    await until(lambda: not any(map(processes.alive, _servers())) and not root.exists())
 
 
 async def test_leases_restore_what_was_written() -> None:

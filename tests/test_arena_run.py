@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 
 from coevo.config import load_experiment
@@ -46,31 +47,8 @@ tasks = 2
 """
 
 
-def descendants(of: int) -> dict[int, str]:
-    """Living processes below one, by pid, with their command lines."""
-    parents: dict[int, int] = {}
-    lines: dict[int, str] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if state != "Z":
-                parents[int(folder.name)], lines[int(folder.name)] = int(parent), line
-    found: dict[int, str] = {}
-    for pid in parents:
-        above = pid
-        while above in parents and above != of:
-            above = parents[above]
-        if above == of and pid != of:
-            found[pid] = lines[pid]
-    return found
-
-
 def below(part: str, without: str = "\0") -> list[int]:
-    mine = descendants(os.getpid())
+    mine = processes.descendants(os.getpid())
     return sorted(pid for pid, line in mine.items() if part in line and without not in line)
 
 

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import processes
 from toysearch import search_workspace
 
 from coevo.store import Store
@@ -56,19 +57,9 @@ def history(directory: Path) -> dict[str, list[dict[str, Any]]]:
         }
 
 
-def descendants_of_killed() -> list[str]:
+def descendants_of_killed() -> list[int]:
     """Sandbox processes whose parent is gone."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            except OSError:
-                continue
-            if "coevo/sandbox" in command and parent == "1":
-                found.append(command)
-    return found
+    return processes.running("coevo/sandbox", parent=1)
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
+import processes
 import pytest
 import pytest_asyncio
 
@@ -373,33 +373,10 @@ async def test_eight_at_once_do_not_influence_each_other():
 # --- a world that breaks -------------------------------------------------------------------------------------------
 
 
-def descendants(root):
-    """Live processes below `root`, as {pid: command}."""
-    table = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-                command = (entry / "cmdline").read_text().replace("\0", " ")
-            except OSError:
-                continue
-            state, parent = stat[stat.rindex(")") + 2 :].split()[:2]
-            if state != "Z":
-                table[int(entry.name)] = (int(parent), command)
-    found, todo = {}, [root]
-    while todo:
-        above = todo.pop()
-        for pid, (parent, command) in table.items():
-            if parent == above and pid not in found:
-                found[pid] = command
-                todo.append(pid)
-    return found
-
-
 def browser_processes(root):
     return {
         pid: command
-        for pid, command in descendants(root).items()
+        for pid, command in processes.descendants(root).items()
         if "chrom" in command or "playwright" in command
     }
 
@@ -545,11 +522,7 @@ def test_a_killed_program_leaves_no_browser_behind(how):
     process.send_signal(how)
     process.wait(10)
     for _ in range(100):
-        left = [
-            pid
-            for pid in below
-            if Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text()
-        ]
+        left = [pid for pid in below if processes.alive(pid)]
         if not left:
             break
         signal.sigtimedwait([], 0.1)

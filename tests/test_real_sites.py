@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import processes
 import pytest
 import pytest_asyncio
 from click.testing import CliRunner
@@ -390,7 +391,7 @@ class TestLending:
         await lending.back(await lending.lease("reddit", writes=True), written=["reddit"])
         await lending.worlds.settled()
         assert lending.copy().condition == "down"
-        assert not alive(int(pid.read_text()))
+        assert not processes.alive(int(pid.read_text()))
 
     async def test_closing_ends_a_reset_under_way(self, site: Site, tmp_path: Path) -> None:
         pid = tmp_path / "pid"
@@ -399,7 +400,7 @@ class TestLending:
         while not (pid.exists() and pid.read_text()):
             await asyncio.sleep(0.01)
         await lending.worlds.close()
-        assert not alive(int(pid.read_text()))
+        assert not processes.alive(int(pid.read_text()))
 
     async def test_a_suspect_copy_is_looked_at(self, site: Site) -> None:
         lending = Lending(site.url, {"reddit": 1})
@@ -426,14 +427,6 @@ class TestLending:
 
     async def test_size(self, site: Site) -> None:
         assert Lending(site.url, {"reddit": 3, "gitlab": 2}).worlds.size == 4
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class TestTaskSet:

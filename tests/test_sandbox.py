@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import processes
 import pytest
 import pytest_asyncio
 from hypothesis import given, settings
@@ -605,43 +606,36 @@ async def test_an_exception_of_the_driver_ends_the_candidate(sandbox: Sandbox) -
     assert await call(sandbox, "def f(): return 1") == 1
 
 
-def processes(driver: int) -> list[int]:
-    """Workers and candidates that a process has started."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f'"driver": {driver}'.encode() in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
+def started_by(driver: int) -> list[int]:
+    """Workers and candidates of a process."""
+    return processes.running(f'"driver": {driver}')
 
 
 async def until_none_is_left(driver: int) -> None:
     for _ in range(500):
-        if not processes(driver):
+        if not started_by(driver):
             return
         await asyncio.sleep(0.02)
-    raise AssertionError(processes(driver))
+    raise AssertionError(started_by(driver))
 
 
 async def test_a_worker_that_died_is_replaced() -> None:
-    before = set(processes(os.getpid()))
+    before = set(started_by(os.getpid()))
     async with Sandbox(limits=LIMITS) as sandbox:
         for _ in range(2):
             assert await call(sandbox, "def f(): return 1") == 1
-            for pid in sorted(set(processes(os.getpid())) - before):
+            for pid in sorted(set(started_by(os.getpid())) - before):
                 with suppress(ProcessLookupError):  # gone with its parent
                     os.kill(pid, signal.SIGKILL)
         assert await call(sandbox, "def f(): return 1") == 1
-    assert set(processes(os.getpid())) <= before
+    assert set(started_by(os.getpid())) <= before
 
 
 async def test_a_worker_that_dies_under_a_candidate_is_a_broken_world() -> None:
-    before = set(processes(os.getpid()))
+    before = set(started_by(os.getpid()))
     async with Sandbox(limits=LIMITS) as sandbox:
         async with sandbox.candidate("def f(): return 1", "f") as candidate:
-            for pid in sorted(set(processes(os.getpid())) - before):
+            for pid in sorted(set(started_by(os.getpid())) - before):
                 with suppress(ProcessLookupError):  # gone with its parent
                     os.kill(pid, signal.SIGKILL)
             with pytest.raises(WorldError, match="a sandbox worker broke"):
@@ -665,14 +659,14 @@ async def test_a_worker_that_cannot_start_is_a_broken_world(
 
 
 async def test_closing_ends_what_runs() -> None:
-    before = set(processes(os.getpid()))
+    before = set(started_by(os.getpid()))
     sandbox = Sandbox(workers=2, limits=LIMITS)
     tasks = [asyncio.create_task(call(sandbox, "def f():\n    while True: pass")) for _ in range(2)]
     await asyncio.sleep(0.5)
     await sandbox.close()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(result, WorldError) for result in results)
-    assert set(processes(os.getpid())) <= before
+    assert set(started_by(os.getpid())) <= before
     with pytest.raises(WorldError, match="the sandbox is closed"):
         await call(sandbox, "def f(): return 1")
 
@@ -699,7 +693,7 @@ async def test_nothing_outlives_the_driver(number: int, tmp_path: Path) -> None:
     assert driver.stdout
     with driver.stdout:
         assert await asyncio.to_thread(driver.stdout.readline) == b"running\n"
-    assert processes(driver.pid)
+    assert started_by(driver.pid)
     driver.send_signal(number)
     await asyncio.to_thread(driver.wait)
     await until_none_is_left(driver.pid)

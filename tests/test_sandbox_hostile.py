@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import processes
 import pytest
 from hostile_programs import GOOD, PROGRAMS, Expected, inside
 
@@ -102,17 +103,9 @@ def sandbox(runner: asyncio.Runner) -> Iterator[Sandbox]:
         yield sandbox
 
 
-def sandbox_processes() -> set[str]:
-    """Numbers of the processes, workers and candidates, that this process's sandboxes have started."""
-    mark = f'"driver": {os.getpid()}'.encode()
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (folder / "cmdline").read_bytes():
-                found.add(folder.name)
-        except OSError:
-            continue
-    return found
+def sandbox_processes() -> set[int]:
+    """Workers and candidates that this process's sandboxes have started."""
+    return set(processes.running(f'"driver": {os.getpid()}'))
 
 
 async def outcome(sandbox: Sandbox, code: str, limits: Limits) -> Any:

@@ -4,9 +4,9 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 import pytest_asyncio
 from websites import Scorer, serving, task
@@ -58,23 +58,7 @@ class Numbered:
 
 def chromium_processes() -> set[int]:
     """Processes below this one that belong to a browser."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
-            except OSError:
-                continue
-            state, parent = rest.split()[:2]
-            if state != "Z":
-                parents[int(folder.name)], names[int(folder.name)] = int(parent), name
-    below: set[int] = set()
-    layer = {os.getpid()}
-    while layer:
-        layer = {pid for pid, parent in parents.items() if parent in layer} - below
-        below |= layer
-    return {pid for pid in below if "chrom" in names[pid]}
+    return {pid for pid, command in processes.descendants(os.getpid()).items() if "chrom" in command}
 
 
 class Fixture:

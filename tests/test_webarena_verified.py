@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import processes
 import pytest
 from webarena_site import Site
 
@@ -171,9 +172,9 @@ class TestExchange:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(work, 0.5)
         deadline = time.monotonic() + 20
-        while running(stand_in) and time.monotonic() < deadline:
+        while processes.running(str(stand_in)) and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
-        assert running(stand_in) == []
+        assert processes.running(str(stand_in)) == []
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -197,18 +198,6 @@ class TestExchange:
             (tmp_path / "7" / "eval_result.json").write_text(content)
         with pytest.raises(WorldError, match=message):
             read_result(tmp_path, 7)
-
-
-def running(program):
-    """Processes whose command line names `program`."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if str(program).encode() in path.read_bytes():
-                found.append(path.parent.name)
-        except OSError:
-            continue
-    return found
 
 
 class TestInstalling:
