@@ -233,7 +233,7 @@ def load_experiment(path: str | Path, overrides: Sequence[str] = ()) -> Experime
         _apply_override(data, override)
     data.setdefault("name", _slug(path.stem))
     _refuse_idle_keys(data, str(path))
-    experiment = experiment_from(data, directory=path.resolve().parent, source=str(path))
+    experiment = experiment_from(data, directory=path.resolve().parent, source=str(path), overrides=overrides)
     experiment._origin = (str(path.resolve()), *overrides)
     return experiment
 
@@ -252,12 +252,18 @@ def _refuse_idle_keys(data: dict[str, Any], source: str) -> None:
         )
 
 
-def experiment_from(data: dict[str, Any], *, directory: Path, source: str = "the experiment") -> Experiment:
-    """Validate plain data, as from a file or a run's row. Raises ConfigError."""
+def experiment_from(
+    data: dict[str, Any],
+    *,
+    directory: Path,
+    source: str = "the experiment",
+    overrides: Sequence[str] = (),
+) -> Experiment:
+    """Validate plain data, as from a file or a run's row. Raises ConfigError, which tells what came from `overrides`."""
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        raise _explain(error, source) from error
+        raise _explain(error, source, overrides) from error
     experiment._directory = directory
     return experiment
 
@@ -361,7 +367,8 @@ _WANTED = {
 """What pydantic calls otherwise than TOML does."""
 
 
-def _explain(error: ValidationError, source: str) -> ConfigError:
+def _explain(error: ValidationError, source: str, overrides: Sequence[str]) -> ConfigError:
+    given = {override.partition("=")[0].strip(): override for override in overrides}
     problems: list[str] = []
     hints: list[str] = []
     for detail in error.errors():
@@ -380,6 +387,11 @@ def _explain(error: ValidationError, source: str) -> ConfigError:
         else:
             wanted = _WANTED.get(detail["type"]) or detail["msg"].lower()
             problems.append(f"{key} = {detail['input']!r}: {wanted}")
+        unknown = detail["type"] == "extra_forbidden"
+        for name, override in given.items():
+            if f"{key}.".startswith(f"{name}.") or (unknown and name.startswith(f"{key}.")):
+                problems[-1] += f" (from {override!r}, not from the file)"
+                break
     return ConfigError(f"{source}: " + "; ".join(problems), hint=" ".join(hints) or None)
 
 

@@ -76,6 +76,25 @@ def test_overrides_are_toml_values_or_bare_words(write) -> None:
 
 
 @pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("es.sigmaa=1", "es.sigmaa=1"),
+        ("engine.kind.x=3", "engine.kind.x=3"),
+        ("es.sigma=-1", "es.sigma=-1"),
+        ("seed=1", None),
+    ],
+)
+def test_what_an_override_did_is_not_blamed_on_the_file(write, override: str, named: str | None) -> None:
+    text = message(write(MINIMAL + "[es]\nalpha = -1\n"), override)
+    problems = text.partition(" → ")[0].split("; ")
+    from_overrides = [problem for problem in problems if "not from the file" in problem]
+    assert from_overrides == [problem for problem in problems if "es.alpha = -1" not in problem]
+    assert [f"(from {named!r}, not from the file)" in problem for problem in from_overrides] == [True] * (
+        named is not None
+    )
+
+
+@pytest.mark.parametrize(
     ("override", "expected"),
     [
         ("es.sigmaa=1", ["unknown key 'sigmaa' in [es]", "Did you mean es.sigma?"]),

@@ -40,6 +40,13 @@ def test_one_that_fits_or_is_ones_own(skill, problem):
     assert foreign_skill(skill, problem) is None
 
 
+@pytest.mark.parametrize("skill", ["web", "webarena", "arena"])
+def test_one_for_no_heuristic_at_all(skill):
+    said, next_step = foreign_skill(skill, "aco_bpp")
+    assert said == f"the skill {skill} is for something other than aco_bpp"
+    assert "agent.skill=skills/heuristic-aco-bpp " in next_step
+
+
 def test_check_and_run_say_so(tmp_path, monkeypatch):
     copy_starter(tmp_path)
     monkeypatch.chdir(tmp_path)

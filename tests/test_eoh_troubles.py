@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from test_eoh_search import ANALYST, ROWS, Notes
 from toysearch import search_workspace
 
 from coevo.check import check_experiment
+from coevo.cli import main
 from coevo.config import load_experiment
 from coevo.eoh import make_search_report, run_search
 from coevo.errors import ConfigError
@@ -248,12 +250,17 @@ async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is
     assert said in told
 
 
-async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> None:
+def far_off(edit: Edit) -> None:
+    """No formula is valid, the simple heuristic is."""
     edit("return {expression}", "return {expression} + 1000")
     edit(
         "        return [abs",
         "        if guesses != list(points): raise CandidateError(Category.INFEASIBLE, 'far off')\n        return [abs",
     )
+
+
+async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> None:
+    far_off(edit)
     notes = Notes()
     overrides = ["search.language=formula", "search.author=chance", "search.budget=15"]
     await run_search(load_experiment(file, overrides), progress=notes)
@@ -261,6 +268,19 @@ async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> N
     assert "the sum of all variables is no valid heuristic (infeasible: far off)" in notes.lines[0]
     (last,) = (line for line in notes.lines if line.startswith("no valid heuristic was found"))
     assert last.splitlines()[1] == "  14 infeasible, for instance: far off"
+
+
+@pytest.mark.parametrize("status", [1, 0], ids=["nothing", "something"])
+def test_the_exit_status_of_a_search_says_whether_it_found_anything(
+    file: Path, edit: Edit, status: int
+) -> None:
+    if status:
+        far_off(edit)
+    overrides = ["search.author=chance", "search.language=formula", "search.budget=10"]
+    for said in ("is finished", "of this experiment is finished"):
+        result = CliRunner().invoke(main, ["run", str(file), *overrides])
+        assert said in result.stdout
+        assert result.exit_code == status
 
 
 async def test_a_changed_problem_or_start_is_another_search(file: Path, edit: Edit) -> None:

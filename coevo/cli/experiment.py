@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from coevo.cli.common import DEFAULT_DATABASE, Function, console, json_option, print_json
+from coevo.cli.common import DEFAULT_DATABASE, Function, console, json_option, open_store, print_json
 from coevo.errors import ConfigError
 
 
@@ -100,6 +100,7 @@ def run(file: Path, overrides: tuple[str, ...], database: str | None, new: bool,
 
     A run is continued when experiment, agent file and seed skill are the same as before; no finished episode is run
     twice. Ctrl-C stops when the running episodes are stored, Ctrl-C again at once. KEY=VALUE changes a value of the file.
+    Exits with 130 when it was stopped, and with 1 when it failed or a search found no valid heuristic.
 
     \b
     coevo run miniwob.toml
@@ -116,6 +117,7 @@ def run(file: Path, overrides: tuple[str, ...], database: str | None, new: bool,
         work = run_experiment(experiment, progress=progress, new=new)
     else:
         from coevo.eoh import run_search
+        from coevo.eoh.report import best_of
 
         work = run_search(experiment, progress=progress, new=new)
     result = run_async(work)
@@ -129,6 +131,9 @@ def run(file: Path, overrides: tuple[str, ...], database: str | None, new: bool,
         click.echo(f"run {result.run} is finished")
     if experiment.search is not None:
         click.echo(f"next: coevo heuristics report {result.run}{option}")
+        with open_store(str(experiment.database_path)) as store:
+            if not best_of(store, result.run, 1):
+                sys.exit(1)
         return
     grid = " --grid" if experiment.evaluate.grid else ""
     click.echo(f"next: coevo report {result.run}{grid}{option}")

@@ -13,22 +13,18 @@ def foreign_skill(skill: str, problem: str) -> tuple[str, str] | None:
 
     A problem called `<problem>_<variant>` shares the skill of `<problem>`.
     """
-    own = {name for name in _shipped() if _is_for(name, problem)}
-    if skill not in _shipped() or skill in own:
+    shipped = {file.split("/")[1] for file in starter_files() if file.startswith("skills/")}
+    own = {name for name in shipped if _is_for(name, problem)}
+    if skill not in shipped - own - {ANY}:
         return None
     better = max(own, key=len, default=ANY)
+    what = "that of another problem" if skill.startswith(f"{ANY}-") else "for something other"
     return (
-        f"the skill {skill} is that of another problem than {problem}",
+        f"the skill {skill} is {what} than {problem}",
         f"agent.skill=skills/{better} is for this one",
     )
 
 
-def _shipped() -> set[str]:
-    """Names of the starter set's skills for one problem."""
-    folders = (file.split("/")[1] for file in starter_files() if file.startswith(f"skills/{ANY}-"))
-    return set(folders)
-
-
 def _is_for(skill: str, problem: str) -> bool:
-    meant = skill.removeprefix(f"{ANY}-").replace("-", "_")
-    return f"{problem}_".startswith(f"{meant}_")
+    kind, _, meant = skill.partition("-")
+    return kind == ANY and bool(meant) and f"{problem}_".startswith(f"{meant.replace('-', '_')}_")
