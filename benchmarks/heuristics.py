@@ -2,9 +2,10 @@
 
 For each problem: seconds for its whole train set through the sandbox, as a search does it, and for the solver alone, against
 a plain loop over instances, ants and steps that does the same work one decision at a time. The plain loop is timed on a few
-instances; its results must equal the solver's. For the problems that ask in many rounds also: formulas as a search judges them,
-a call a round, against the same code a call a decision. At the end: evaluations per second of a trivial heuristic on construct_kp.
-Seconds are processor time, candidates/s wall-clock.
+instances; its results must equal the solver's. For the constructive problems also: formulas as a search judges them, a call a
+round, against the same code a call a decision; and, where rounds are played beside the function, against rounds that are asked one
+by one. At the end: evaluations per second of a trivial heuristic on construct_kp. Seconds are processor time, evaluations/s
+and candidates/s wall-clock, with one worker.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from ahd.problems.aco_bpp import AcoBpp
 from ahd.problems.aco_cvrp import AcoCvrp
 from ahd.problems.aco_tsp import AcoTsp, matrices
 from coevo.problem import evaluate
-from coevo.sandbox import Sandbox
+from coevo.sandbox import Candidate, Sandbox
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +38,8 @@ TRIVIAL = "def select_next_item(remaining_capacity, weights, values):\n    retur
 TRIVIAL_BATCHED = TRIVIAL.replace("argmin()", "argmin(axis=1)") + f"\n\nselect_next_item{BATCHED}\n"
 ROUNDS = ("construct_tsp", "construct_kp", "construct_asp")
 """The problems whose formulas decide a whole round in one call."""
+PLAYED = ("construct_tsp", "construct_kp")
+"""Those whose rounds are played beside the function."""
 SECONDS = 5.0
 
 
@@ -240,6 +244,34 @@ LOOPS: dict[str, Callable[[], list[float]]] = {
 }
 
 
+class AskedCandidate:
+    """Plays rounds by asking for one after another."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.candidate = candidate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.candidate, name)
+
+    async def play(self, rounds: Callable[..., Any], *data: Any) -> Any:
+        running = rounds(*data)
+        try:
+            columns = next(running)
+            while True:
+                columns = running.send(await self.candidate.map_columns(*columns, calls=len(columns[0])))
+        except StopIteration as end:
+            return end.value
+
+
+class AskingSandbox(Sandbox):
+    """The baseline: every round crosses between the two processes."""
+
+    @asynccontextmanager
+    async def candidate(self, *arguments: Any, **options: Any) -> AsyncIterator[Candidate]:
+        async with super().candidate(*arguments, **options) as candidate:
+            yield cast(Candidate, AskedCandidate(candidate))
+
+
 def timed(work: Callable[[], Sequence[float]]) -> tuple[float, Sequence[float]]:
     """Processor seconds, and what the work returned."""
     started = time.process_time()
@@ -290,14 +322,19 @@ async def rates(problem: BundledProblem, source: str, sandbox: Sandbox) -> dict[
     }
 
 
-async def formula_rates(name: str, sandbox: Sandbox) -> tuple[dict[str, float], dict[str, float]]:
-    """The last of the problem's baselines, a call a round and a call a decision."""
+async def formula_rates(name: str, sandbox: Sandbox, asking: Sandbox) -> dict[str, dict[str, float]]:
+    """The last of the problem's baselines, judged in different ways with one result."""
     problem = PROBLEMS[name]()
-    source = code(problem, BASELINES[name][-1])
-    whole, single = source, source.replace(BATCHED, ".batched = False")
+    whole = code(problem, BASELINES[name][-1])
+    single = whole.replace(BATCHED, ".batched = False")
     assert whole != single
-    assert await evaluate(problem, whole, sandbox=sandbox) == await evaluate(problem, single, sandbox=sandbox)
-    return await rates(problem, whole, sandbox), await rates(problem, single, sandbox)
+    verdict = await evaluate(problem, whole, sandbox=sandbox)
+    assert verdict == await evaluate(problem, single, sandbox=sandbox)
+    found = {"round": await rates(problem, whole, sandbox), "decision": await rates(problem, single, sandbox)}
+    if name in PLAYED:
+        assert verdict == await evaluate(problem, whole, sandbox=asking)
+        found["asked"] = await rates(problem, whole, asking)
+    return found
 
 
 async def main() -> None:
@@ -308,7 +345,7 @@ async def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = []
-    async with Sandbox() as sandbox:
+    async with Sandbox() as sandbox, AskingSandbox() as asking:
         for name in options.problem or names:
             row = await measure(name, options.instances, sandbox)
             rows.append(row)
@@ -322,21 +359,25 @@ async def main() -> None:
                     flush=True,
                 )
         formulas = {
-            name: await formula_rates(name, sandbox) for name in options.problem or names if name in ROUNDS
+            name: await formula_rates(name, sandbox, asking)
+            for name in options.problem or names
+            if name in ROUNDS
         }
+        knapsack = PROBLEMS["construct_kp"]()
         trivial = {
-            "a call a decision": await rates(PROBLEMS["construct_kp"](), TRIVIAL, sandbox),
-            "a call a round": await rates(PROBLEMS["construct_kp"](), TRIVIAL_BATCHED, sandbox),
+            "a call a decision": await rates(knapsack, TRIVIAL, sandbox),
+            "a call a round": await rates(knapsack, TRIVIAL_BATCHED, sandbox),
+            "rounds asked one by one": await rates(knapsack, TRIVIAL_BATCHED, asking),
         }
     if options.json:
-        formulas_of = {
-            name: {"round": whole, "decision": single} for name, (whole, single) in formulas.items()
-        }
-        print(json.dumps({"problems": rows, "formulas": formulas_of, "trivial": trivial}, indent=1))
+        print(json.dumps({"problems": rows, "formulas": formulas, "trivial": trivial}, indent=1))
         return
-    for name, (whole, single) in formulas.items():
-        faster = whole["evaluations_per_s"] / single["evaluations_per_s"]
-        print(f"{name}, a formula: {told(whole)}, a call a decision {told(single)}: {faster:.1f}×")
+    for name, found in formulas.items():
+        print(f"{name}, a formula: {told(found['round'])}")
+        for how, words in (("decision", "a call a decision"), ("asked", "rounds asked one by one")):
+            if how in found:
+                faster = found["round"]["evaluations_per_s"] / found[how]["evaluations_per_s"]
+                print(f"    {words}: {told(found[how])}; faster than that: {faster:.1f}×")
     for how, rate in trivial.items():
         print(f"construct_kp, a trivial heuristic, {how}: {told(rate)}")
 

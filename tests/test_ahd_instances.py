@@ -6,10 +6,9 @@ import io
 import numpy as np
 import pytest
 
-from ahd import decisions
 from ahd.instances import STREAMS, counts, distances, instances, knapsack_capacity
 from coevo.errors import ConfigError
-from coevo.sandbox import CandidateError, Category
+from coevo.sandbox import CandidateError, Category, decisions
 
 SHA256 = {
     ("construct_tsp", "train", 50): "3264665d4e69",

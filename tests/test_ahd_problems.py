@@ -10,7 +10,7 @@ import pytest
 from inprocess import InProcessSandbox
 
 import ahd
-from ahd import PROBLEMS, decisions, references
+from ahd import PROBLEMS, references
 from ahd.baselines import BASELINES, code
 from ahd.instances import instances
 from ahd.problems.aco_tsp import matrices
@@ -18,7 +18,7 @@ from coevo.eoh.expressions import text_of
 from coevo.eoh.variation import random_expression
 from coevo.errors import ConfigError
 from coevo.problem import Problem, evaluate
-from coevo.sandbox import Category, Sandbox
+from coevo.sandbox import Category, Sandbox, decisions
 
 NEAREST = PROBLEMS["construct_tsp"]().seed_code
 TSP = "def select_next_node(current_node, destination_node, unvisited_nodes, distance_matrix):\n    return "

@@ -33,7 +33,6 @@ from coevo.sandbox import (
     wire,
     worker,
 )
-from coevo.sandbox.columns import Store
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -108,7 +107,7 @@ async def test_values_cross_unchanged(value: Any) -> None:
     | st.lists(st.sampled_from(b"NTFidIstlaSqvbr\0\1\2\10\xff<f8"), max_size=120).map(bytes)
 )
 async def test_any_bytes_are_a_value_or_a_wire_error(data: bytes) -> None:
-    for take in (wire.Reader.value, lambda reader: list(reader.column())):
+    for take in (wire.Reader.value, lambda reader: list(reader.column()), wire.Reader.rounds):
         with suppress(wire.WireError):
             take(wire.Reader(bytearray(data)))
 
@@ -149,7 +148,7 @@ async def test_what_a_reply_may_hold() -> None:
         writer = wire.Writer()
         writer.column(beyond)  # what the driver sends has no bound
         payload = bytearray(writer.frame(wire.RESULTS)[wire.HEADER.size :])
-        assert len(list(wire.Reader(payload, Store()).column())) == len(beyond)
+        assert len(list(wire.Reader(payload, reply=False).column())) == len(beyond)
         with pytest.raises(wire.TooMuch, match="an array counts as one value"):
             list(wire.Reader(payload).column())
 
@@ -173,13 +172,12 @@ async def test_arguments_and_results(sandbox: Sandbox) -> None:
 async def test_columns_are_the_same_calls(sandbox: Sandbox) -> None:
     async with sandbox.candidate(ECHO, "f") as candidate:
         items, lengths = np.arange(7.0), np.array([3, 0, 4])
-        shared = await candidate.share(np.arange(2))
         rows = np.arange(12).reshape(3, 4)
         found = await candidate.map_columns(
-            Ragged(items, lengths), rows, shared, [1, 2, 3], np.array([0.5, 1.5, 2.5]), calls=3
+            Ragged(items, lengths), rows, [1, 2, 3], np.array([0.5, 1.5, 2.5]), calls=3
         )
         parts = np.split(items, [3, 3])
-        assert equal(found, [(parts[i], rows[i], np.arange(2), i + 1, i + 0.5) for i in range(3)])
+        assert equal(found, [(parts[i], rows[i], i + 1, i + 0.5) for i in range(3)])
 
 
 BATCHED = "def f(*columns):\n    {body}\nf.batched = True\n"
@@ -189,11 +187,7 @@ async def test_a_batched_function_is_called_once_a_round_with_whole_columns(sand
     async def column(number: int, *columns: object, calls: int = 2) -> list[object]:
         body = f"c = columns[{number}]; return [(type(c).__name__, len(columns), c)] * len(columns[0])"
         async with sandbox.candidate(BATCHED.format(body=body), "f") as candidate:
-            same, (one, other) = await candidate.share(np.arange(2)), await candidate.share_each(np.eye(2))
-            text, short = await candidate.share("text"), await candidate.share(np.arange(1))
-            shared = {"same": same, "different": [one, other], "text": text, "uneven": [one, short]}
-            sent = [shared.get(column, column) if isinstance(column, str) else column for column in columns]
-            found, again = await candidate.map_columns(*sent, calls=calls)
+            found, again = await candidate.map_columns(*columns, calls=calls)
         assert equal(found, again)
         return found
 
@@ -204,10 +198,6 @@ async def test_a_batched_function_is_called_once_a_round_with_whole_columns(sand
         (np.array([3, 4]), np.array([3, 4])),
         ([np.arange(3), np.arange(3)], np.tile(np.arange(3), (2, 1))),
         (Tuples(rows), rows),
-        ("same", np.tile(np.arange(2), (2, 1))),
-        ("different", np.eye(2)),
-        ("text", ["text", "text"]),
-        ("uneven", [np.array([1.0, 0.0]), np.arange(1)]),
         ([1, 2.5], np.array([1.0, 2.5])),
         ([True, False], np.array([True, False])),
         (np.array([True, False]), np.array([True, False])),
@@ -226,27 +216,6 @@ async def test_a_round_without_calls_asks_nothing(sandbox: Sandbox) -> None:
     for code in (ECHO, BATCHED.format(body="return columns[0]")):
         async with sandbox.candidate(code, "f") as candidate:
             assert await candidate.map([]) == await candidate.map_columns([], calls=0) == []
-
-
-async def test_ragged_values_are_shared_one_by_one(sandbox: Sandbox) -> None:
-    async with sandbox.candidate(ECHO, "f") as candidate:
-        parts = await candidate.share_each(Ragged(np.arange(3), [1, 2]))
-        other = await candidate.share(7)
-        assert equal(
-            await candidate.map([(part, other) for part in parts]),
-            [(np.array([0]), 7), (np.array([1, 2]), 7)],
-        )
-
-
-async def test_stacks_of_shared_values_do_not_pile_up(sandbox: Sandbox) -> None:
-    limits = Limits(memory_mb=200)
-    async with sandbox.candidate(
-        BATCHED.format(body="return [1] * len(columns[0])"), "f", limits=limits
-    ) as candidate:
-        shared = await candidate.share_each(np.ones((32, 50_000)))
-        whole = await candidate.share(np.ones(500_000))
-        for left in range(32, 0, -1):
-            assert len(await candidate.map_columns(shared[:left], whole, calls=left)) == left
 
 
 async def test_a_truth_value_of_numpy_makes_a_function_batched(sandbox: Sandbox) -> None:
@@ -281,16 +250,8 @@ async def test_what_a_batched_function_may_not_return(sandbox: Sandbox, body: st
     assert caught.value.category == Category.BAD_REPLY
 
 
-async def test_shared_rows_cannot_be_written_to_by_a_batched_function(sandbox: Sandbox) -> None:
-    async with sandbox.candidate(BATCHED.format(body="columns[0][0] = 1; return [0, 0]"), "f") as candidate:
-        shared = await candidate.share_each(np.eye(2))
-        with pytest.raises(CandidateError, match="read-only"):
-            await candidate.map_columns(shared, calls=2)
-
-
-@pytest.mark.parametrize("tag", [b"S", b"t"])
-async def test_replies_have_no_columns_of_calls(tag: bytes) -> None:
-    payload = bytearray((1).to_bytes(8, "little") + tag + bytes(8))
+async def test_replies_have_no_columns_of_calls() -> None:
+    payload = bytearray((1).to_bytes(8, "little") + b"t" + bytes(8))
     with pytest.raises(wire.WireError, match="only calls have"):
         list(wire.Reader(payload).column())
 
@@ -348,15 +309,6 @@ async def test_results_can_be_written_to(sandbox: Sandbox) -> None:
     result = await call(sandbox, "def f():\n    return np.zeros(3)\n")
     result += 1
     assert result.tolist() == [1, 1, 1]
-
-
-async def test_shared_values_are_fresh_in_every_call(sandbox: Sandbox) -> None:
-    code = "def f(a, b):\n    a += 1\n    b[0][:] = 7\n    b.append(0)\n    return a.sum() + len(b)\n"
-    async with sandbox.candidate(code, "f") as candidate:
-        a, b = await candidate.share(np.zeros(3)), await candidate.share([np.zeros(2)])
-        for _ in range(2):
-            assert await candidate.map([(a, b), (a, b)]) == [5.0, 5.0]
-        assert await candidate.map([(a, [np.zeros(1)]), (np.ones(3), b)]) == [5.0, 8.0]
 
 
 async def test_arguments_are_fresh_in_every_call(sandbox: Sandbox) -> None:

@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ahd import decisions, packing
+from ahd import packing
 from ahd.base import BundledProblem
 from ahd.instances import BIN_CAPACITY, counts, instances
 from coevo.errors import ConfigError
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate, CandidateError, Category
+from coevo.sandbox import Candidate, CandidateError, Category, decisions
 
 Mode = Literal["sample", "colony"]
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ahd import aco, decisions
+from ahd import aco
 from ahd.base import BundledProblem
 from ahd.instances import VEHICLE_CAPACITY, counts, instances
 from ahd.problems.aco_tsp import matrices
 from coevo.errors import ConfigError
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate
+from coevo.sandbox import Candidate, decisions
 
 SEED = 10_001_234
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ahd import aco, decisions
+from ahd import aco
 from ahd.base import BundledProblem
 from ahd.instances import counts, distances, instances
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate
+from coevo.sandbox import Candidate, decisions
 
 SEED = 1234
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from ahd import admissible, decisions
+from ahd import admissible
 from ahd.base import BundledProblem
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate, Tuples
+from coevo.sandbox import Candidate, Tuples, decisions
 
 WEIGHT_OF_LENGTH = {12: 7, 15: 10, 18: 13, 21: 15}
 COUNTS: Mapping[tuple[Split, int], int] = {("train", 15): 1, ("val", 18): 1, ("test", 12): 1, ("test", 21): 1}

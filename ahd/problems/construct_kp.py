@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ahd import decisions
 from ahd.base import BundledProblem
 from ahd.instances import counts, instances, knapsack_capacity
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate, CandidateError, Category
+from coevo.sandbox import Candidate, decisions
 
 SLACK = 1e-12
 """An item that is heavier than the capacity left by no more than this still fits."""
@@ -92,46 +93,51 @@ def select_next_item(remaining_capacity, weights, values):
     async def solve(self, candidate: Candidate, split: Split, size: int | None = None) -> Sequence[float]:
         size = self.size(split, size)
         items = instances(self.name, split, size)
-        weights, values = items[..., 0], items[..., 1]
-        packed = np.zeros(len(items))
-        room = np.full(len(items), knapsack_capacity(size))
-        running = np.arange(len(items))
-        step = 0
-        while True:
-            fits = weights.min(axis=1, initial=np.inf) <= room + SLACK
-            if not fits.all():
-                weights, values, room, running = weights[fits], values[fits], room[fits], running[fits]
-            if not len(running):
-                return [float(-value) for value in packed]
-            step += 1
-            answers = await candidate.map_columns(room, weights, values, calls=len(running))
+        packed = await candidate.play(pack, items[..., 0], items[..., 1], knapsack_capacity(size), SLACK)
+        return [float(-value) for value in packed]
 
-            def where(i: int, running: np.ndarray = running, step: int = step) -> str:
-                return f"instance {running[i]}, step {step}"
 
-            chosen = decisions.integers(answers, where)
-            left = weights.shape[1]
-            outside = (chosen < 0) | (chosen >= left)
-            if outside.any():
-                i = int(outside.argmax())
-                raise CandidateError(
-                    Category.INFEASIBLE,
-                    f"{where(i)}: position {chosen[i]} does not exist; {left} items are left",
-                )
-            row = np.arange(len(running))
-            weight = weights[row, chosen]
-            heavy = weight > room + SLACK
-            if heavy.any():
-                i = int(heavy.argmax())
-                raise CandidateError(
-                    Category.INFEASIBLE,
-                    f"{where(i)}: item {chosen[i]} weighs {weight[i]:.6g}, only {room[i]:.6g} fits",
-                )
-            packed[running] += values[row, chosen]
-            room = np.maximum(room - weight, 0.0)
-            kept = np.ones(weights.shape, bool)
-            kept[row, chosen] = False
-            weights, values = weights[kept].reshape(-1, left - 1), values[kept].reshape(-1, left - 1)
+def pack(
+    weights: NDArray[np.float64], values: NDArray[np.float64], capacity: float, slack: float
+) -> Generator[tuple[Any, ...], list[Any], NDArray[np.float64]]:
+    """Rounds: the value packed in each instance. `weights`, `values`: (instances, items)."""
+    packed = np.zeros(len(weights))
+    room = np.full(len(weights), capacity)
+    running = np.arange(len(weights))
+    step = 0
+    while True:
+        fits = weights.min(axis=1, initial=np.inf) <= room + slack
+        if not fits.all():
+            weights, values, room, running = weights[fits], values[fits], room[fits], running[fits]
+        if not len(running):
+            return packed
+        step += 1
+        answers = yield room, weights, values
+
+        def where(i: int, running: NDArray[np.int64] = running, step: int = step) -> str:
+            return f"instance {running[i]}, step {step}"
+
+        chosen = decisions.integers(answers, where)
+        left = weights.shape[1]
+        outside = (chosen < 0) | (chosen >= left)
+        if outside.any():
+            i = int(outside.argmax())
+            raise decisions.infeasible(
+                f"{where(i)}: position {chosen[i]} does not exist; {left} items are left"
+            )
+        row = np.arange(len(running))
+        weight = weights[row, chosen]
+        heavy = weight > room + slack
+        if heavy.any():
+            i = int(heavy.argmax())
+            raise decisions.infeasible(
+                f"{where(i)}: item {chosen[i]} weighs {weight[i]:.6g}, only {room[i]:.6g} fits"
+            )
+        packed[running] += values[row, chosen]
+        room = np.maximum(room - weight, 0.0)
+        kept = np.ones(weights.shape, bool)
+        kept[row, chosen] = False
+        weights, values = weights[kept].reshape(-1, left - 1), values[kept].reshape(-1, left - 1)
 
 
 def problem() -> ConstructKp:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahd import decisions
 from ahd.base import BundledProblem
 from ahd.instances import counts, distances, instances
 from coevo.problem import Argument, Expressions, Signature, Split
-from coevo.sandbox import Candidate, CandidateError, Category
+from coevo.sandbox import Candidate, decisions
 
 NEAREST = 50
 """At most so many candidates are offered, the nearest ones."""
@@ -109,8 +109,7 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
         size = self.size(split, size)
         points = instances(self.name, split, size)
         length, neighbours = (_kept if split == "train" else _geometry)(split, size)
-        matrices = await candidate.share_each(length)
-        routes = await construct(candidate, neighbours, matrices)
+        routes = await candidate.play(construct, neighbours, length, NEAREST)
         row = np.arange(len(points))[:, None]
         steps = points[row, routes] - points[row, np.roll(routes, -1, axis=1)]
         return [float(value) for value in np.sqrt((steps * steps).sum(axis=2)).sum(axis=1)]
@@ -125,20 +124,21 @@ def _geometry(split: Split, size: int) -> tuple[NDArray[np.float64], NDArray[np.
 _kept = lru_cache(maxsize=1)(_geometry)
 
 
-async def construct(
-    candidate: Candidate, neighbours: NDArray[np.int64], matrices: Sequence[object]
-) -> NDArray[np.int64]:
-    """The order in which each instance's nodes are visited, from node 0 on: (instances, nodes)."""
+def construct(
+    neighbours: NDArray[np.int64], length: NDArray[np.float64], most: int
+) -> Generator[tuple[Any, ...], list[Any], NDArray[np.int64]]:
+    """Rounds: the order in which each instance's nodes are visited, from node 0 on: (instances, nodes)."""
     count, nodes, _ = neighbours.shape
     row = np.arange(count)
+    home = np.zeros(count, np.int64)
     unvisited = np.ones((count, nodes), bool)
     unvisited[:, 0] = False
     routes = np.zeros((count, nodes), np.int64)
     for step in range(1, nodes - 1):
         here = routes[:, step - 1]
         near = neighbours[row, here]
-        offered = near[np.take_along_axis(unvisited, near, axis=1)].reshape(count, -1)[:, :NEAREST]
-        answers = await candidate.map_columns(here, np.zeros(count, np.int64), offered, matrices, calls=count)
+        offered = near[np.take_along_axis(unvisited, near, axis=1)].reshape(count, -1)[:, :most]
+        answers = yield here, home, offered, length
 
         def where(i: int, step: int = step) -> str:
             return f"instance {i}, step {step}"
@@ -147,19 +147,18 @@ async def construct(
         allowed = (offered == chosen[:, None]).any(axis=1)
         if not allowed.all():
             i = int(allowed.argmin())
-            raise CandidateError(Category.INFEASIBLE, f"{where(i)}: {_why(int(chosen[i]), unvisited[i])}")
+            node = int(chosen[i])
+            if not 0 <= node < nodes:
+                why = f"node {node} does not exist; nodes are 0 to {nodes - 1}"
+            elif not unvisited[i, node]:
+                why = f"node {node} is already in the tour"
+            else:
+                why = f"node {node} is not among the {most} unvisited nodes offered"
+            raise decisions.infeasible(f"{where(i)}: {why}")
         routes[:, step] = chosen
         unvisited[row, chosen] = False
     routes[:, -1] = unvisited.argmax(axis=1)
     return routes
-
-
-def _why(node: int, unvisited: NDArray[np.bool_]) -> str:
-    if not 0 <= node < len(unvisited):
-        return f"node {node} does not exist; nodes are 0 to {len(unvisited) - 1}"
-    if not unvisited[node]:
-        return f"node {node} is already in the tour"
-    return f"node {node} is not among the {NEAREST} unvisited nodes offered"
 
 
 def problem() -> ConstructTsp:

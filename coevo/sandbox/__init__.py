@@ -1,7 +1,7 @@
 """A sandbox for programs that nobody has read: a fresh process each, decisions out, nothing else.
 
-The driver of a problem stays in its own process and asks the candidate's function in lock-step rounds;
-instances and scoring never enter the candidate's process.
+The driver of a problem stays in its own process. It asks the candidate's function in rounds, or has whole games of
+rounds played beside it and repeats them with the answers; checks and scoring never depend on the candidate's process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from coevo.sandbox.candidate import Candidate
 from coevo.sandbox.pool import Sandbox, isolation
 
 if TYPE_CHECKING:
-    from coevo.sandbox.columns import Ragged, Shared, Tuples
+    from coevo.sandbox import decisions
+    from coevo.sandbox.columns import Ragged, Tuples
 
 __all__ = [
     "Candidate",
@@ -22,14 +23,14 @@ __all__ = [
     "Limits",
     "Ragged",
     "Sandbox",
-    "Shared",
     "Tuples",
+    "decisions",
     "isolation",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Ragged", "Shared", "Tuples"):  # their module needs numpy
+    if name in ("Ragged", "Tuples"):  # their module needs numpy
         from coevo.sandbox import columns
 
         return getattr(columns, name)

@@ -15,10 +15,8 @@ from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 from coevo.sandbox.worker import End, Worker
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from coevo.sandbox.channel import Channel
-    from coevo.sandbox.columns import Shared
+    from coevo.sandbox.rounds import Result, Rounds
 
 _REPORTED = {
     Category.SYNTAX_ERROR,
@@ -42,7 +40,6 @@ class Candidate:
     def __init__(self, code: str, worker: Worker, channel: Channel, limits: Limits) -> None:
         self._code, self._worker, self._channel, self._limits = code, worker, channel, limits
         self._wall_left = limits.wall_s
-        self._shared = 0
         self._ended: End | None = None
         self.arity: int | None = None
         """The number of arguments that was asked for and that the function takes."""
@@ -57,34 +54,19 @@ class Candidate:
         """What it printed so far, cut to `output_kb`."""
         return self._channel.output
 
-    async def share(self, value: Any) -> Shared:
-        """Send a value once, to stand for an argument in later calls. Every call gets a fresh copy."""
-        return (await self.share_each([value]))[0]
-
-    async def share_each(self, values: Sequence[Any] | NDArray[Any]) -> list[Shared]:
-        """The same for a sequence of values, or the rows of an array, in one message."""
-        from coevo.sandbox import columns, wire
-
-        number = len(values)
-        writer = wire.Writer()
-        writer.column(values)
-        await self._exchange(writer.frame(wire.SHARE))
-        first, self._shared = self._shared, self._shared + number
-        return [columns.Shared(index) for index in range(first, self._shared)]
-
     async def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """function(*arguments) for each, in order; all calls have the same number of arguments.
 
-        Arguments are int, float, bool, None, str, numeric arrays, tuples and lists of those, and Shared.
-        Results are the same without Shared; numpy's numbers come back as Python's. Raises CandidateError.
+        Arguments are int, float, bool, None, str, numeric arrays, tuples and lists of those, and so are results; numpy's
+        numbers come back as Python's. Raises CandidateError.
         """
         return await self.map_columns(*zip(*calls, strict=True), calls=len(calls))
 
     async def map_columns(self, *columns: Any, calls: int) -> list[Any]:
         """The same with the arguments in columns: all first arguments, then all second ones.
 
-        A column is a sequence, an array (row i for call i), Ragged, Tuples, or one Shared for all calls. With
-        many small calls a round this is several times cheaper for the driver.
+        A column is a sequence, an array (row i for call i), Ragged or Tuples. With many small calls a round this is several
+        times cheaper for the driver.
 
         A function with the attribute `batched = True` is called once a round, with whole columns: arrays with
         a row a call for numbers, truth values, Tuples and arrays of one shape, lists of whatever else. It
@@ -100,13 +82,53 @@ class Candidate:
         try:
             found = wire.Reader(payload).count()  # looked at before the rest, which may be long
             if kind != wire.RESULTS or found != calls:
-                raise self._error(Category.BAD_REPLY, f"{found} results came back for {calls} calls")
+                raise self._miscounted(found, calls)
             reader = wire.Reader(payload)
             results = list(reader.column())
             reader.end()
         except (ValueError, MemoryError) as error:
-            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+            raise self._unreadable(error) from None
         return results
+
+    async def play(self, rounds: Rounds[Result], *data: Any) -> Result:
+        """Run rounds beside the function, then run them here with the answers that it gave, and return what they return
+        here.
+
+        `rounds` is a generator function (`coevo.sandbox.rounds`): it gets `data`, yields the columns of a round's calls, is
+        sent the list of their results (none for a round without calls), and returns what was decided. What it raises here
+        is raised. Besides its arguments, of the kinds that calls may have, it may use `np`, `decisions`, `Ragged`, `Tuples` and built-ins.
+
+        For the driver this is several times cheaper than a `map_columns` a round. The candidate can look at all of `data`
+        at once: what it must not know in advance has to be asked round by round. Raises CandidateError; ConfigError for
+        rounds that use anything else.
+        """
+        from coevo.sandbox import wire
+        from coevo.sandbox.rounds import packed, play
+
+        writer = wire.Writer()
+        writer.value((packed(rounds), data))
+        kind, payload = await self._exchange(writer.frame(wire.PLAY))
+        try:
+            if kind != wire.PLAYED:
+                raise wire.WireError("no answers of rounds")
+            reader = wire.Reader(payload)
+            answers = iter(reader.rounds())
+            reader.end()
+        except (ValueError, MemoryError) as error:
+            raise self._unreadable(error) from None
+
+        def ask(columns: Sequence[Any], calls: int) -> list[Any]:
+            results = next(answers, None)
+            if results is None:
+                raise self._error(Category.BAD_REPLY, "answers are missing: it did not play all rounds")
+            if len(results) != calls:
+                raise self._miscounted(len(results), calls)
+            return results
+
+        result = play(rounds, data, ask)
+        if next(answers, None) is not None:
+            raise self._error(Category.BAD_REPLY, "it played more rounds than there are")
+        return result
 
     async def load(self, function: str, arities: tuple[int, ...]) -> None:
         """Run the module's code and find its function."""
@@ -118,7 +140,7 @@ class Candidate:
         try:
             arity = wire.Reader(payload).value()
         except ValueError as error:
-            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+            raise self._unreadable(error) from None
         self.arity = arity if isinstance(arity, int) else None
         if arities and self.arity not in arities:
             raise self._error(Category.BAD_REPLY, "the reply cannot be read: it names another arity")
@@ -139,7 +161,7 @@ class Candidate:
                 Category.TIMEOUT, f"it did not answer within {self._limits.wall_s:g} s"
             ) from None
         except wire.WireError as error:
-            raise self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}") from None
+            raise self._unreadable(error) from None
         except channel.Closed:
             raise await self._autopsy() from None
         finally:
@@ -201,6 +223,12 @@ class Candidate:
         if number == signal.SIGSYS:
             return self._error(Category.FORBIDDEN, "it made a system call that is not allowed")
         return self._error(Category.KILLED, f"it died of {signal.Signals(number).name}")
+
+    def _miscounted(self, found: int, calls: int) -> CandidateError:
+        return self._error(Category.BAD_REPLY, f"{found} results came back for {calls} calls")
+
+    def _unreadable(self, error: Exception) -> CandidateError:
+        return self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}")
 
     def _error(self, category: Category, message: str) -> CandidateError:
         return CandidateError(category, message, output=self.output)

@@ -1,23 +1,13 @@
-"""Arguments of many calls that are more than lists: how a driver says them, and what a candidate keeps of them."""
+"""The arguments of a round's calls, in columns: all first arguments, then all second ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-
-_STACKS_KEPT = 4
-
-
-class Shared:
-    """Stands for a value that the candidate already has; each call that names it gets a fresh copy."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +20,9 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.items[start:stop] for start, stop in pairwise(accumulate(self.lengths, initial=0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,42 +38,33 @@ class Tuples:
         return map(tuple, self.rows.tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """A column of shared values: which one each call gets."""
+def calls_of(columns: Sequence[Any]) -> int:
+    """How many calls the columns are for. Raises ValueError if they differ in length."""
+    lengths = [len(column) for column in columns]
+    if not lengths or lengths.count(lengths[0]) != len(lengths):
+        raise ValueError(f"the columns of a round have {lengths or 'no'} arguments, not as many each")
+    return lengths[0]
 
-    indices: tuple[int, ...]
+
+def single(column: Any) -> Iterator[Any]:
+    """The values of a column, call by call, each a fresh one."""
+    if isinstance(column, np.ndarray):
+        return iter(column.tolist() if column.ndim == 1 else column.copy())
+    if isinstance(column, Tuples):
+        return iter(column)
+    if isinstance(column, Ragged):
+        return iter(Ragged(np.array(column.items), column.lengths))
+    return map(fresh, column)
 
 
-class Store:
-    """What a candidate has been sent to keep."""
-
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-        self._stacks: dict[tuple[int, ...], Any] = {}
-
-    def extend(self, values: Iterable[Any]) -> None:
-        self._values.extend(values)
-
-    def copies(self, indices: Sequence[int]) -> Iterator[Any]:
-        """A fresh copy for each index. IndexError for a value that was never sent."""
-        return (fresh(self._values[index]) for index in indices)
-
-    def stack(self, indices: tuple[int, ...]) -> Any:
-        """The values `together`, kept for further rounds and not to be written to; else a list of copies."""
-        if indices not in self._stacks:
-            first = self._values[indices[0]]
-            if len(set(indices)) == 1 and isinstance(first, np.ndarray):
-                rows = np.broadcast_to(fresh(first), (len(indices), *first.shape))
-            else:
-                rows = together([self._values[index] for index in indices])
-            if not isinstance(rows, np.ndarray):
-                return list(self.copies(indices))
-            rows.flags.writeable = False
-            if len(self._stacks) == _STACKS_KEPT:
-                self._stacks.pop(next(iter(self._stacks)))
-            self._stacks[indices] = rows
-        return self._stacks[indices]
+def whole(column: Any) -> Any:
+    """The column as one value: an array with a row a call for numbers (integers beside floats become floats), truth
+    values, arrays of one shape and Tuples; a list for whatever else. A fresh one, unless it cannot be written to."""
+    if isinstance(column, Tuples):
+        return np.array(column.rows)
+    if isinstance(column, np.ndarray) and column.ndim > 1:
+        return column.copy() if column.flags.writeable else column
+    return together(list(single(column)))
 
 
 def together(values: list[Any]) -> Any:

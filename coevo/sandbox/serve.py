@@ -6,6 +6,7 @@ way are its own replies.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import inspect
 import io
@@ -14,12 +15,13 @@ import mmap
 import os
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from coevo.sandbox import columns, wire
+from coevo.sandbox import rounds, wire
+from coevo.sandbox.columns import fresh, single, whole
 from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 
 FILENAME = "<heuristic>"
@@ -62,7 +64,6 @@ class CappedOutput(io.RawIOBase):
 def serve(channel: int) -> None:
     """Answer frames until the driver closes the channel. Frames that cannot be read end the process."""
     reserve = mmap.mmap(-1, RESERVE_BYTES)  # not touched, so it costs nothing
-    shared = columns.Store()
     function: Callable[..., Any] = _nothing
     batched = False
     while (frame := _receive(channel)) is not None:
@@ -70,7 +71,7 @@ def serve(channel: int) -> None:
         writer = wire.Writer()
         reply = wire.DONE
         try:
-            reader = wire.Reader(payload, shared)
+            reader = wire.Reader(payload, reply=False)
             if kind == wire.LOAD:
                 code, name, arities, output_cap = reader.value()
                 _redirect_output(output_cap)
@@ -78,15 +79,14 @@ def serve(channel: int) -> None:
                 marked = getattr(function, "batched", False)
                 batched = isinstance(marked, bool | np.bool_) and bool(marked)
                 writer.value(arity)
-            elif kind == wire.SHARE:
-                shared.extend(reader.column())
-            else:
-                if batched:
-                    results = _rows(function(*reader.batch()))
-                else:
-                    results = [function(*arguments) for arguments in reader.calls()]
-                writer = _results(results)
+            elif kind == wire.CALLS:
+                number, columns = reader.calls()
+                writer = _results(_asked(function, batched, columns, number))
                 reply = wire.RESULTS
+            else:
+                code, data = reader.value()
+                writer = _played(_answers(function, batched, rounds.unpacked(code), data))
+                reply = wire.PLAYED
         except BaseException as error:
             reserve.close()
             try:
@@ -195,6 +195,46 @@ def _category(error: BaseException) -> str:
     return "exception"
 
 
+def _asked(function: Callable[..., Any], batched: bool, columns: Sequence[Any], calls: int) -> Any:
+    """The results of a round: of one call with whole columns, or of as many calls as there are."""
+    if batched:
+        return _rows(function(*map(whole, columns)))
+    if not columns:
+        return [function() for _ in range(calls)]
+    return [function(*arguments) for arguments in zip(*map(single, columns), strict=True)]
+
+
+def _answers(function: Callable[..., Any], batched: bool, game: Any, data: Sequence[Any]) -> list[Any]:
+    """The results of round after round, up to the end or to a round that the rounds themselves complain of: the driver
+    meets that again, and says it."""
+    answers: list[Any] = []
+    rounds_begun = 0
+
+    def ask(columns: Sequence[Any], calls: int) -> list[Any]:
+        nonlocal rounds_begun
+        rounds_begun += 1
+        answers.append(_plain(_asked(function, batched, columns, calls)))
+        return list(answers[-1])
+
+    try:
+        rounds.play(game, data, ask)
+    except MemoryError:
+        raise
+    except Exception:
+        if rounds_begun > len(answers):  # the function's own
+            raise
+    return answers
+
+
+def _plain(results: Any) -> list[Any]:
+    """As the driver will have them: numpy's numbers as Python's, and nothing that a later call could still change."""
+    if isinstance(results, np.ndarray):
+        return list(results.tolist() if results.ndim == 1 else results.copy())
+    if set(map(type, results)) <= {int, float, bool}:
+        return list(results)
+    return [value.item() if isinstance(value, np.generic) else fresh(value) for value in results]
+
+
 def _rows(results: Any) -> Any:
     """What a batched function returned, if it can be one result a call."""
     if isinstance(results, list | tuple) or (isinstance(results, np.ndarray) and results.ndim):
@@ -211,18 +251,35 @@ def _rows(results: Any) -> Any:
 
 def _results(results: Any) -> wire.Writer:
     writer = wire.Writer(reply=True)
-    try:
+    with _complaining([results]):
         writer.column(results)
+    return writer
+
+
+def _played(answers: list[Any]) -> wire.Writer:
+    writer = wire.Writer(reply=True)
+    with _complaining(answers):
+        writer.rounds(answers)
+    return writer
+
+
+@contextlib.contextmanager
+def _complaining(answers: Sequence[Any]) -> Iterator[None]:
+    """If something is no plain data, say which call of a round returned it."""
+    try:
+        yield
     except wire.TooMuch:
         raise
     except wire.WireError:
-        for index, result in enumerate(results):
-            try:
-                wire.Writer().value(result)
-            except wire.WireError as error:
-                raise wire.WireError(f"call {index + 1} returned {error}, which is no plain data") from None
+        for results in answers:
+            for index, result in enumerate(results):
+                try:
+                    wire.Writer().value(result)
+                except wire.WireError as error:
+                    raise wire.WireError(
+                        f"call {index + 1} returned {error}, which is no plain data"
+                    ) from None
         raise
-    return writer
 
 
 def _accepted(function: Callable[..., Any], arities: Sequence[int]) -> int | None:

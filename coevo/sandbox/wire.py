@@ -12,18 +12,18 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from coevo.sandbox.columns import Ragged, Shared, Shares, Store, Tuples, together
+from coevo.sandbox.columns import Ragged, Tuples
 
 HEADER = struct.Struct("<4sIQ")
 MAGIC = b"cvo1"
 
-LOAD, SHARE, CALLS, RESULTS, DONE, FAILED = range(1, 7)
+LOAD, CALLS, PLAY, RESULTS, PLAYED, DONE, FAILED = range(1, 8)
 """Kinds of frames: the first three go to the candidate, the others come back."""
 
 DTYPES = {
@@ -95,8 +95,6 @@ class Writer:
         elif isinstance(value, str):
             text = str(value).encode("utf-8", "replace")
             self._put(b"s" + _COUNT.pack(len(text)) + text)
-        elif isinstance(value, Shared):
-            self._put(b"S" + _COUNT.pack(value.index))
         elif isinstance(value, tuple | list):
             if depth >= MAX_DEPTH:
                 raise WireError(f"a {kind.__name__} nested more than {MAX_DEPTH} deep")
@@ -142,13 +140,17 @@ class Writer:
         for value in values:
             self.value(value, depth)
 
+    def rounds(self, answers: Sequence[Any]) -> None:
+        """The results of round after round."""
+        self._put(_COUNT.pack(len(answers)))
+        for results in answers:
+            self._counted(ALONE)
+            self.column(results)
+
     def calls(self, columns: Sequence[Any], number: int) -> None:
         """Arguments of a number of calls: all first arguments, all second ones, and so on."""
         self._put(_COUNT.pack(number) + _COUNT.pack(len(columns)))
         for column in columns:
-            if isinstance(column, Shared):
-                self._shared([column.index] * number)
-                continue
             if len(column) != number:
                 raise ValueError(f"a column of {len(column)} arguments for {number} calls")
             self.column(column)
@@ -164,8 +166,6 @@ class Writer:
             self._put(_COUNT.pack(number) + b"q" + packed)
         elif kind in _FLOATS:
             self._put(_COUNT.pack(number) + b"d" + struct.pack(f"<{number}d", *values))
-        elif kind is Shared:
-            self._shared([value.index for value in values])
         elif kind is np.ndarray:
             dtype, shape = values[0].dtype, values[0].shape
             if dtype.str not in DTYPES or not shape or list(map(_dtype_of, values)).count(dtype) != number:
@@ -182,10 +182,6 @@ class Writer:
         else:
             return False
         return True
-
-    def _shared(self, indices: Sequence[int]) -> None:
-        number = len(indices)
-        self._put(_COUNT.pack(number) + b"S" + struct.pack(f"<{number}Q", *indices))
 
     def _mixed(self, values: Sequence[Any]) -> bool:
         """Pack numbers, truth values and None side by side, unless a number is beyond 64 bits."""
@@ -257,13 +253,13 @@ def plain_array(value: Any) -> Any:
 class Reader:
     """Takes a payload apart. Arrays are views on the payload, which must be writable if they are to be.
 
-    `shared`: what a candidate has been sent; without it the payload is a reply, and its work is bounded.
+    A `reply` is nothing to trust: its work is bounded.
     """
 
-    def __init__(self, payload: bytearray | bytes, shared: Store | None = None) -> None:
+    def __init__(self, payload: bytearray | bytes, *, reply: bool = True) -> None:
         self._payload = payload
         self._at = 0
-        self._shared = shared
+        self._reply = reply
         self._work = 0
 
     def end(self) -> None:
@@ -286,8 +282,6 @@ class Reader:
             return tuple(items) if tag == "t" else list(items)
         if tag == "s":
             return self._take(self.count()).decode("utf-8", "replace")
-        if tag == "S":
-            return next(self._store().copies([self.count()]))
         if tag == "I":
             size = self.count()
             if size > MAX_INT_BYTES:
@@ -304,47 +298,33 @@ class Reader:
     def column(self, depth: int = 0) -> Iterator[Any]:
         """Values one after another."""
         packed = self._column(depth)
-        if isinstance(packed, np.ndarray):
-            return iter(packed.tolist() if packed.ndim == 1 else packed)
-        if isinstance(packed, Shares):
-            return self._store().copies(packed.indices)
-        return iter(packed)
+        return iter(packed.tolist() if isinstance(packed, np.ndarray) and packed.ndim == 1 else packed)
 
-    def calls(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments, call by call."""
-        number, width = self.count(), self.count()
-        columns = [self.column() for _ in range(width)]
+    def calls(self) -> tuple[int, list[Any]]:
+        """How many calls there are, and their arguments in columns: arrays, Tuples, Ragged, lists."""
+        number = self.count()
+        columns = [self._column(0) for _ in range(self.count())]
         self.end()
-        return zip(*columns, strict=True) if width else iter([()] * number)
+        return number, columns
 
-    def batch(self) -> list[Any]:
-        """The arguments of all calls at once: an array with a row a call for numbers (integers beside floats
-        are floats), truth values, arrays of one shape and Tuples; a list of whatever else. Rows of shared
-        arrays cannot be written to."""
-        self.count()
-        columns = []
-        for _ in range(self.count()):
-            packed = self._column(0)
-            if isinstance(packed, Shares):
-                packed = self._store().stack(packed.indices)
-            elif isinstance(packed, Tuples):
-                packed = packed.rows
-            columns.append(packed if isinstance(packed, np.ndarray) else together(list(packed)))
-        self.end()
-        return columns
+    def rounds(self) -> list[list[Any]]:
+        """The results of round after round."""
+        return [list(self._round()) for _ in range(self.count())]
+
+    def _round(self) -> Iterator[Any]:
+        self._counted(ALONE)
+        return self.column()
 
     def _column(self, depth: int) -> Any:
-        """As packed: an array, Tuples, Shares, or an iterable of values."""
+        """As packed: an array, Tuples, Ragged, or a list of values."""
         number = self.count()
         tag = self._tag()
         if tag in ("q", "d"):
             return np.frombuffer(self._take(8 * number), "<i8" if tag == "q" else "<f8")
         if tag == "v":
             return [self.value(depth) for _ in range(number)]
-        if tag in ("S", "t") and self._shared is None:
+        if tag == "t" and self._reply:
             raise WireError("a reply with a column that only calls have")
-        if tag == "S":
-            return Shares(struct.unpack(f"<{number}Q", self._take(8 * number)))
         self._counted(number)
         if tag == "x":
             return self._mixed(number)
@@ -354,14 +334,14 @@ class Reader:
                 raise WireError("a block of another length")
             return Tuples(rows) if tag == "t" else rows
         if tag == "r":
-            bounds = list(accumulate(struct.unpack(f"<{number}Q", self._take(8 * number)), initial=0))
+            lengths = struct.unpack(f"<{number}Q", self._take(8 * number))
             items = self._array()
-            if items.shape != (bounds[-1],):
+            if items.shape != (sum(lengths),):
                 raise WireError("ragged arrays of another length")
-            return (items[start:stop] for start, stop in pairwise(bounds))
+            return Ragged(items, lengths)
         raise WireError(f"unknown column {tag!r}")
 
-    def _mixed(self, number: int) -> Iterator[Any]:
+    def _mixed(self, number: int) -> list[Any]:
         tags = self._take(number).decode("latin-1")
         integers, floats = tags.count("i"), tags.count("d")
         if integers + floats + sum(map(tags.count, _CONSTANTS)) != number:
@@ -370,11 +350,11 @@ class Reader:
             "i": iter(struct.unpack(f"<{integers}q", self._take(8 * integers))),
             "d": iter(struct.unpack(f"<{floats}d", self._take(8 * floats))),
         }
-        return iter([next(numbers[tag]) if tag in numbers else _CONSTANTS[tag] for tag in tags])
+        return [next(numbers[tag]) if tag in numbers else _CONSTANTS[tag] for tag in tags]
 
     def _counted(self, work: int) -> None:
         self._work += work
-        if self._shared is None and self._work > MAX_WORK:
+        if self._reply and self._work > MAX_WORK:
             raise TooMuch
 
     def _tag(self) -> str:
@@ -385,11 +365,6 @@ class Reader:
         if self._at > len(self._payload):
             raise WireError("a value that is cut off")
         return self._payload[start : self._at]
-
-    def _store(self) -> Store:
-        if self._shared is None:
-            raise WireError("a reply with a shared value")
-        return self._shared
 
     def _array(self) -> Any:
         code, ndim = bytes(self._take(3)).decode("ascii", "replace"), self._take(1)[0]

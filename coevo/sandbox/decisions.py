@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coevo.sandbox import CandidateError, Category
+from coevo.sandbox.base import CandidateError, Category
 
 Where = Callable[[int], str]
 """Says which decision of a round the i-th value is, e.g. `instance 3, step 17`."""
@@ -34,6 +34,11 @@ def _number(value: Any, where: str) -> int | float | bool:
     if isinstance(value, bool | int | float):
         return value
     raise CandidateError(Category.WRONG_SHAPE, f"{where}: {described(value)} was returned, not one number")
+
+
+def infeasible(message: str) -> CandidateError:
+    """A decision that the problem does not allow, to be raised."""
+    return CandidateError(Category.INFEASIBLE, message)
 
 
 def integers(values: Sequence[Any], where: Where) -> NDArray[np.int64]:

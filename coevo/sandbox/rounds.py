@@ -1,0 +1,97 @@
+"""Rounds of decisions that run beside a candidate's function, and again where they are checked.
+
+A problem writes its rounds as a generator function: it yields the arguments of a round's calls in columns, is sent the
+list of what they returned, and returns what was decided. The candidate's process runs it first, where a call is a call, and
+keeps the answers. The driver then runs the same rounds on its own data with these answers: all checks that count are made
+there, out of the candidate's reach, and no round crosses between the two processes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import marshal
+import types
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coevo.errors import ConfigError
+from coevo.sandbox import decisions
+from coevo.sandbox.columns import Ragged, Tuples, calls_of
+
+Result = TypeVar("Result")
+Rounds = Callable[..., Generator[tuple[Any, ...], list[Any], Result]]
+
+KNOWN = {"np": np, "decisions": decisions, "Ragged": Ragged, "Tuples": Tuples}
+"""What rounds may use besides their arguments and Python's built-ins."""
+
+
+def play(
+    rounds: Rounds[Result], data: Sequence[Any], ask: Callable[[Sequence[Any], int], list[Any]]
+) -> Result:
+    """Run rounds to their end. `ask` gets the columns of a round and the number of its calls, which is not 0.
+
+    Arrays among the data cannot be written to.
+    """
+    running = rounds(*map(_frozen, data))
+    try:
+        columns = next(running)
+        while True:
+            calls = calls_of(columns)
+            columns = running.send(ask(columns, calls) if calls else [])
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+@functools.cache
+def packed(rounds: Rounds[Any]) -> NDArray[np.uint8]:
+    """The function's code as bytes. Raises ConfigError if it is no generator function or uses anything that it would not
+    find in the candidate's process."""
+    code = rounds.__code__
+    if not inspect.isgeneratorfunction(rounds):
+        raise ConfigError(
+            f"the rounds {code.co_name} are no generator function", hint="yield the columns of a round"
+        )
+    unknown = set(code.co_freevars) | {name for name in _globals(code) if not _is_known(name, rounds)}
+    if unknown or rounds.__defaults__ or rounds.__kwdefaults__:
+        uses = f"use {', '.join(sorted(unknown))}" if unknown else "have arguments with defaults"
+        raise ConfigError(
+            f"the rounds {code.co_name} {uses}, which the candidate's process does not have",
+            hint=f"hand values over as arguments; {', '.join(KNOWN)} and Python's own names are there",
+        )
+    return np.frombuffer(marshal.dumps(code), np.uint8)
+
+
+def unpacked(code: NDArray[np.uint8]) -> Rounds[Any]:
+    """The function again, in another process of the same Python."""
+    return types.FunctionType(marshal.loads(code.tobytes()), {"__builtins__": builtins, **KNOWN})
+
+
+def _frozen(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _globals(code: types.CodeType) -> Iterator[str]:
+    """Names that the code and the functions in it look up outside."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL"):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _globals(constant)
+
+
+def _is_known(name: str, rounds: Rounds[Any]) -> bool:
+    if name in rounds.__globals__:
+        return rounds.__globals__[name] is KNOWN.get(name)
+    return hasattr(builtins, name)
