@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Generator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -306,6 +307,11 @@ def is_none(values: Any) -> Any:
     return values
 
 
+class Holder:
+    def method(self, values: Any) -> Asked:
+        yield (values,)
+
+
 def equal(a: Any, b: Any) -> Any:
     return a == b
 
@@ -325,6 +331,8 @@ async def test_rounds_that_the_candidate_could_not_run_are_refused() -> None:
         (closes_over, "the rounds closes_over use captured, which"),
         (has_a_default, "the rounds has_a_default have arguments with defaults"),
         (is_none, "the rounds is_none are no generator function"),
+        (Holder().method, "the rounds method are no generator function"),
+        (partial(picking, VALUES), "are no generator function"),
     ]:
         with pytest.raises(ConfigError, match=said):
             packed(rounds)

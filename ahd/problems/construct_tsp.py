@@ -115,17 +115,17 @@ def select_next_node(current_node, destination_node, unvisited_nodes, distance_m
         return [float(value) for value in np.sqrt((steps * steps).sum(axis=2)).sum(axis=1)]
 
 
-def _geometry(split: Split, size: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _geometry(split: Split, size: int) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Distances, and the nodes in order of their distance from each node: (instances, nodes, nodes) both."""
     length = distances(instances(ConstructTsp.family, split, size))
-    return length, length.argsort(axis=2, kind="stable")
+    return length, length.argsort(axis=2, kind="stable").astype(np.int32)
 
 
 _kept = lru_cache(maxsize=1)(_geometry)
 
 
 def construct(
-    neighbours: NDArray[np.int64], length: NDArray[np.float64], most: int
+    neighbours: NDArray[np.int32], length: NDArray[np.float64], most: int
 ) -> Generator[tuple[Any, ...], list[Any], NDArray[np.int64]]:
     """Rounds: the order in which each instance's nodes are visited, from node 0 on: (instances, nodes)."""
     count, nodes, _ = neighbours.shape
@@ -136,7 +136,7 @@ def construct(
     routes = np.zeros((count, nodes), np.int64)
     for step in range(1, nodes - 1):
         here = routes[:, step - 1]
-        near = neighbours[row, here]
+        near = neighbours[row, here].astype(np.int64)
         offered = near[np.take_along_axis(unvisited, near, axis=1)].reshape(count, -1)[:, :most]
         answers = yield here, home, offered, length
 

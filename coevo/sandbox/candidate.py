@@ -125,7 +125,7 @@ class Candidate:
                 raise self._miscounted(len(results), calls)
             return results
 
-        result = play(rounds, data, ask)
+        result = await asyncio.to_thread(play, rounds, data, ask)
         if next(answers, None) is not None:
             raise self._error(Category.BAD_REPLY, "it played more rounds than there are")
         return result

@@ -3,7 +3,8 @@
 A problem writes its rounds as a generator function: it yields the arguments of a round's calls in columns, is sent the
 list of what they returned, and returns what was decided. The candidate's process runs it first, where a call is a call, and
 keeps the answers. The driver then runs the same rounds on its own data with these answers: all checks that count are made
-there, out of the candidate's reach, and no round crosses between the two processes.
+there, out of the candidate's reach, and no round crosses between the two processes. Rounds must do the same both times:
+they draw no random numbers but from a generator that they seed.
 """
 
 from __future__ import annotations
@@ -53,16 +54,18 @@ def play(
 def packed(rounds: Rounds[Any]) -> NDArray[np.uint8]:
     """The function's code as bytes. Raises ConfigError if it is no generator function or uses anything that it would not
     find in the candidate's process."""
-    code = rounds.__code__
-    if not inspect.isgeneratorfunction(rounds):
+    if not isinstance(rounds, types.FunctionType) or not inspect.isgeneratorfunction(rounds):
+        name = getattr(rounds, "__name__", repr(rounds))
         raise ConfigError(
-            f"the rounds {code.co_name} are no generator function", hint="yield the columns of a round"
+            f"the rounds {name} are no generator function",
+            hint="a function of a module, no method, that yields the columns of a round",
         )
+    code = rounds.__code__
     unknown = set(code.co_freevars) | {name for name in _globals(code) if not _is_known(name, rounds)}
     if unknown or rounds.__defaults__ or rounds.__kwdefaults__:
         uses = f"use {', '.join(sorted(unknown))}" if unknown else "have arguments with defaults"
         raise ConfigError(
-            f"the rounds {code.co_name} {uses}, which the candidate's process does not have",
+            f"the rounds {rounds.__name__} {uses}, which the candidate's process does not have",
             hint=f"hand values over as arguments; {', '.join(KNOWN)} and Python's own names are there",
         )
     return np.frombuffer(marshal.dumps(code), np.uint8)
