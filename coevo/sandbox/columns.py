@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 
 
+_AT_ONCE = 1 << 18
+"""Bytes of a column that are copied before its calls, which is cheaper as long as a cache has room for them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ragged:
     """One-dimensional arrays of different lengths, one a call: their items one after another, and the
@@ -49,7 +53,9 @@ def calls_of(columns: Sequence[Any]) -> int:
 def single(column: Any) -> Iterator[Any]:
     """The values of a column, call by call, each a fresh one."""
     if isinstance(column, np.ndarray):
-        return iter(column.tolist() if column.ndim == 1 else column.copy())
+        if column.ndim == 1:
+            return iter(column.tolist())
+        return (row.copy() for row in column) if column.nbytes > _AT_ONCE else iter(column.copy())
     if isinstance(column, Tuples):
         return iter(column)
     if isinstance(column, Ragged):
