@@ -101,6 +101,8 @@ async def test_one_candidate_plays_several_times(sandbox: Sandbox) -> None:
             "more than 3 s of processor time",
         ),
         ("return [bytearray(600 << 20)] and 0", Category.MEMORY, "more than the 256 MB"),
+        ("raise StopIteration", Category.EXCEPTION, "StopIteration"),
+        ("raise GeneratorExit", Category.EXCEPTION, "GeneratorExit"),
         ("raise SystemExit", Category.KILLED, "it ended its own process"),
         ("return open('/etc/passwd')", Category.FORBIDDEN, ""),
     ],

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-
 _AT_ONCE = 1 << 18
 """Bytes of a column that are copied before its calls, which is cheaper as long as a cache has room for them."""
 

@@ -40,14 +40,15 @@ def play(
     Arrays among the data cannot be written to.
     """
     running = rounds(*map(_frozen, data))
-    try:
-        columns = next(running)
-        while True:
-            calls = calls_of(columns)
-            columns = running.send(ask(columns, calls) if calls else [])
-    except StopIteration as end:
-        result: Result = end.value
-        return result
+    answers = None
+    while True:
+        try:
+            columns = next(running) if answers is None else running.send(answers)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        calls = calls_of(columns)
+        answers = ask(columns, calls) if calls else []
 
 
 @functools.cache
