@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from coevo.env import Environment, Observation, Task, Transition
 from coevo.eoh.language import Edits, Language, LanguageName, language_of
@@ -33,6 +33,15 @@ _FAULTS = {
     Category.WRONG_SHAPE,
 }
 """What no formula is to blame for: the template around it is."""
+
+
+class Proof(NamedTuple):
+    """That a problem works: the objective of its simple heuristic, the seconds that took, and what is odd about its
+    formulas, though they may have it."""
+
+    simple: float
+    seconds: float
+    doubt: str = ""
 
 
 class Judge:
@@ -80,22 +89,19 @@ class Judge:
             )
         return verdict.objective, verdict.seconds
 
-    async def prove(self, language: Language) -> tuple[float, float]:
-        """The same, once the problem is known to work: its template of formulas, too, if the language has one."""
-        found = await self.simple()
-        if language.trial and (verdict := await self(language.trial)).category in _FAULTS:
+    async def prove(self, language: Language) -> Proof:
+        """Try the simple heuristic, and the template of formulas if the language has one. Raises ConfigError when one fails."""
+        objective, seconds = await self.simple()
+        verdict = await self(language.trial) if language.trial else None
+        if verdict is None or verdict.valid:
+            return Proof(objective, seconds)
+        if verdict.category in _FAULTS:
             raise ConfigError(
                 f"the template of the formulas of {self.problem.name} failed ({verdict.category}): {verdict.error}",
                 hint="mend `expressions.template` of the problem; the sum of all variables was tried",
             )
-        return found
-
-    async def doubt(self, language: Language) -> str:
-        """What is odd, though formulas may have it: the sum of all variables is no valid heuristic; "" if nothing is."""
-        verdict = await self(language.trial) if language.trial else None
-        if verdict is None or verdict.valid:
-            return ""
-        return f"the sum of all variables is no valid heuristic ({verdict.category}: {verdict.error}); if no formula is, mend the template"
+        doubt = f"the sum of all variables is no valid heuristic ({verdict.category}: {verdict.error})"
+        return Proof(objective, seconds, f"{doubt}; if no formula is, mend the template")
 
     async def reward(self, verdict: Verdict) -> float:
         """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.
@@ -157,11 +163,9 @@ class HeuristicEnvironment:
 
     async def probe(self) -> str:
         """What `coevo check` tries: the problem's simple heuristic, and a formula. Raises ConfigError when one fails."""
-        objective, seconds = await self._judge.prove(self._language)
-        doubt = await self._judge.doubt(self._language)
-        return f"its simple heuristic scores {objective:.6g} in {seconds:.2f} s" + (
-            f"; {doubt}" if doubt else ""
-        )
+        proof = await self._judge.prove(self._language)
+        told = f"its simple heuristic scores {proof.simple:.6g} in {proof.seconds:.2f} s"
+        return f"{told}; {proof.doubt}" if proof.doubt else told
 
     async def close(self) -> None:
         self._task = None

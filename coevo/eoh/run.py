@@ -77,11 +77,13 @@ class SearchDrive:
             if wrong := foreign_skill(seed_skill, search.tasks.problem.name):
                 context.progress.note("; ".join(wrong))
             # what cannot be scored is told before a model is asked
-            simple, _ = await search.pool.judge.prove(search.tasks.language)
-            if doubt := await search.pool.judge.doubt(search.tasks.language):
-                context.progress.note(doubt)
-            context.progress.note(f"the simple heuristic of the problem: {simple:.6g} (smaller is better)")
-            search.ledger.note_simple(simple)
+            proof = await search.pool.judge.prove(search.tasks.language)
+            if proof.doubt:
+                context.progress.note(proof.doubt)
+            context.progress.note(
+                f"the simple heuristic of the problem: {proof.simple:.6g} (smaller is better)"
+            )
+            search.ledger.note_simple(proof.simple)
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)
             await build_search().ainvoke({}, {"recursion_limit": limit}, context=search)
             budget = count_budget(context.store, context.run, context.experiment)
