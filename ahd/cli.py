@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 split_option = click.option(
     "--split", type=click.Choice(SPLITS), default="train", show_default=True, help="Which instances."
 )
-size_option = click.option("--size", type=int, help="Of the instances; `coevo ahd problems` lists them.")
+size_option = click.option(
+    "--size", type=click.IntRange(min=1), help="Of the instances; `coevo ahd problems` lists them."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -44,6 +44,7 @@ def contract(problem: Problem) -> dict[str, Any]:
         "seed_code": problem.seed_code,
         "variables": dict(expressions.variables) if expressions else None,
         "value": expressions.value if expressions else None,
+        "template": expressions.template if expressions else None,
         "size_of": problem.unit if is_bundled(problem) else None,
         "splits": [_instances(problem, split, size) for split in SPLITS for size in _sizes(problem, split)],
     }
@@ -74,7 +75,9 @@ def page(facts: Mapping[str, Any]) -> RenderableType:
         if facts["value"]:
             texts.append(Text(f"what a value decides: {facts['value']}"))
         section('The variables of a formula (search.language = "formula")', *texts)
-    section("Instances; the objective is their mean, smaller is better", _instances_table(facts))
+        section("The template, with a formula in the place of {expression}", Text(facts["template"].strip()))
+    if any(row["size"] is not None or row["reference"] is not None for row in facts["splits"]):
+        section("Instances; the objective is their mean, smaller is better", _instances_table(facts))
     if len(facts["splits"]) > len(SPLITS):
         parts.append(
             Text("Of each split the first is the usual one; --size names another (evaluate, baselines).")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+_LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+_NOT_THEIRS = (str(Path(__file__).parent), *_LIBRARIES, "<")
+"""Where no code of a user's is: coevo, Python's library, installed packages, and what is no file."""
 
 
 class CoevoError(Exception):
@@ -68,8 +74,9 @@ def explained(what: str, kind: type[CoevoError]) -> Iterator[None]:
         if isinstance(error, SyntaxError) and error.filename:
             file, line = error.filename, error.lineno
         else:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            file, line = last.filename, last.lineno
+            frames = traceback.extract_tb(error.__traceback__)
+            theirs = [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
+            file, line = (theirs or frames)[-1].filename, (theirs or frames)[-1].lineno
         raise kind(
             f"{what} raised {type(error).__name__}: {error}", hint=f"see {file}, line {line}"
         ) from error

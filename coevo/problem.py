@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -248,6 +248,10 @@ async def evaluate(
 
 def _checked(found: Sequence[float], problem: Problem, split: Split) -> tuple[float, ...]:
     """The objectives as numbers. Raises CandidateError for one that is not finite, ConfigError if there are none."""
+    if not isinstance(found, Iterable):
+        raise ConfigError(
+            f"solve of the problem {problem.name} returned {type(found).__name__}, not one objective for each instance"
+        )
     objectives = []
     for place, value in enumerate(found):
         try:

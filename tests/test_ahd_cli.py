@@ -88,7 +88,7 @@ class TestEvaluate:
             (
                 "def select_next_item(remaining_capacity, weights, values):\n    return len(weights)\n",
                 "infeasible",
-                "instance 0, step 1: position 50 does not exist; 50 items are left",
+                "instance 0, step 1: position 50 does not exist; there are 50, from 0 on",
             ),
             (
                 "def select_next_item(remaining_capacity, weights, values)\n    return 0\n",

@@ -124,6 +124,16 @@ class TestDecisions:
         assert caught.value.message.startswith("instance 1, step 3: ")
         assert said in caught.value.message
 
+    def test_positions(self):
+        assert decisions.positions([0, 2.0], 3, where).tolist() == [0, 2]
+        assert decisions.positions([0, 4], np.array([1, 5]), where).tolist() == [0, 4]
+        for values, number, most in (([0, 3], 3, 3), ([2, -1], 3, 3), ([2, 4], np.array([3, 4]), 4)):
+            with pytest.raises(CandidateError) as caught:
+                decisions.positions(values, number, where)
+            assert caught.value.category is Category.INFEASIBLE
+            said = f"position {values[1]} does not exist; there are {most}, from 0 on"
+            assert caught.value.message == f"instance 1, step 3: {said}"
+
     def test_finite_numbers(self):
         values = [1, 2.5, True, np.array([4.0]), np.float32(0.5)]
         assert decisions.reals(values, where).tolist() == [1, 2.5, 1, 4, 0.5]

@@ -125,7 +125,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("choice", "category", "said"),
         [
-            ("len(weights)", Category.INFEASIBLE, "position 100 does not exist; 100 items are left"),
+            ("len(weights)", Category.INFEASIBLE, "position 100 does not exist; there are 100, from 0 on"),
             ("-1", Category.INFEASIBLE, "position -1 does not exist"),
             ("weights.argmax()", Category.INFEASIBLE, "fits"),
             ("values.max()", Category.WRONG_SHAPE, "not a whole number"),

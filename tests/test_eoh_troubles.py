@@ -235,10 +235,11 @@ async def test_a_problem_with_a_defect_is_told_before_a_model_is_asked(
     [
         (
             "return {expression}\\n",
-            "return sum({expression})\\n\\nguess.batched = True\\n",
-            "doubling failed (bad_reply)",
+            "'{expression}'\\n    return 1.0\\n\\nguess.batched = True\\n",
+            "doubling failed (bad_reply: ",
         ),
         ("return {expression}", "return {expression} + y", "name 'y' is not defined"),
+        ("def square(v):", "def cube(v):", "name 'square' is not defined"),
     ],
 )
 async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is_tried(
@@ -248,6 +249,18 @@ async def test_a_template_that_no_formula_can_work_in_is_told_before_anything_is
     told = await refused_at_once(file, "search.language=formula", "search.author=chance")
     assert told.startswith("the template of the formulas of doubling failed")
     assert said in told
+
+
+@pytest.mark.parametrize("shaken", [True, False])
+def test_scores_that_are_noise_are_told(file: Path, edit: Edit, shaken: bool) -> None:
+    if shaken:
+        edit("        return [abs", "        import random\n        return [random.random() + abs")
+    notes = Notes()
+    asyncio.run(run_search(load_experiment(file, ["search.budget=10"]), progress=notes))
+    told = [line for line in notes.lines if "what draws random numbers must seed them" in line]
+    assert len(told) == shaken
+    details = [one.detail for one in check_experiment(file) if one.detail]
+    assert any("must seed them" in detail for detail in details) == shaken
 
 
 def far_off(edit: Edit) -> None:
@@ -265,7 +278,10 @@ async def test_a_search_that_finds_nothing_says_why(file: Path, edit: Edit) -> N
     overrides = ["search.language=formula", "search.author=chance", "search.budget=15"]
     await run_search(load_experiment(file, overrides), progress=notes)
     assert "generation 0, i1: 0 of 5 valid (infeasible: far off) · nothing valid yet · 0 alive" in notes.lines
-    assert "the sum of all variables is no valid heuristic (infeasible: far off)" in notes.lines[0]
+    assert (
+        "a formula of all variables and functions is no valid heuristic (infeasible: far off)"
+        in notes.lines[1]
+    )
     (last,) = (line for line in notes.lines if line.startswith("no valid heuristic was found"))
     assert last.splitlines()[1] == "  14 infeasible, for instance: far off"
 

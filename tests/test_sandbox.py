@@ -107,7 +107,7 @@ async def test_values_cross_unchanged(value: Any) -> None:
     | st.lists(st.sampled_from(b"NTFidIstlaSqvbr\0\1\2\10\xff<f8"), max_size=120).map(bytes)
 )
 async def test_any_bytes_are_a_value_or_a_wire_error(data: bytes) -> None:
-    for take in (wire.Reader.value, lambda reader: list(reader.column()), wire.Reader.rounds):
+    for take in (wire.Reader.value, lambda reader: list(reader.column()), wire.Reader.part):
         with suppress(wire.WireError):
             take(wire.Reader(bytearray(data)))
 

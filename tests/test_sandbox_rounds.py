@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Generator
 from functools import partial
@@ -13,8 +16,9 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.errors import ConfigError
+from coevo.errors import ConfigError, WorldError
 from coevo.sandbox import CandidateError, Category, Limits, Ragged, Sandbox, Tuples, decisions, wire
+from coevo.sandbox.candidate import _ASTRAY
 from coevo.sandbox.rounds import packed, unpacked
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,6 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIMITS = Limits(cpu_s=3, wall_s=30, memory_mb=256)
 Asked = Generator[tuple[Any, ...], list[Any], Any]
 SECRET = 7
+NOTHING = None
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -213,13 +218,82 @@ def uneven(values: Any) -> Asked:
     yield values, values[:1]
 
 
-async def test_columns_of_different_length_are_the_rounds_mistake(sandbox: Sandbox) -> None:
-    with pytest.raises(ValueError, match=r"have \[2, 1\] arguments, not as many each"):
-        await played(sandbox, "def f(a, b):\n    return 0\n", uneven, np.zeros(2))
+def untupled(values: Any) -> Asked:
+    yield (values, values)
+    yield values.sum()
+
+
+def bare(values: Any) -> Asked:
+    yield values, 3.0
+
+
+def narrow(values: Any) -> Asked:
+    yield (values,)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        (uneven, "round 1 of uneven: the columns have 2, 1 values, not as many each"),
+        (untupled, "round 2 of untupled yields float64, not a tuple with a column for each argument"),
+        (bare, "round 1 of bare: column 2 is float, not one value for each call"),
+        (narrow, "round 1 of narrow has 1 columns; the function takes 2 arguments"),
+    ],
+)
+async def test_what_is_no_round_is_the_rounds_mistake(sandbox: Sandbox, rounds: Any, said: str) -> None:
+    async with sandbox.candidate("def f(a, b):\n    return 0\n", "f", arity=2) as candidate:
+        with pytest.raises(ConfigError, match=said):
+            await candidate.play(rounds, np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [({}, "a value of type dict"), ([np.zeros(2, "M8[s]")], "an array of dtype datetime64")]
+)
+async def test_data_that_is_not_plain_is_the_rounds_mistake(sandbox: Sandbox, data: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        await played(sandbox, "def f(a):\n    return 0\n", handing_on, data)
+
+
+def summing(values: Any, number: Any, more: Any) -> Asked:
+    total = values.sum(axis=0) * number
+    (first,) = yield ([total.tolist()],)
+    return total, first, type(number), more
+
+
+async def test_data_are_the_same_to_the_last_bit(sandbox: Sandbox) -> None:
+    """Sums depend on where numbers lie in memory."""
+    values = np.asfortranarray(np.random.default_rng(1).random((1000, 3)))[:, ::-1]
+    code = "def f(total):\n    return total\n"
+    here, there, number, more = await played(
+        sandbox, code, summing, values, np.float32(1.1), (np.int8(3), [np.bool_(True)])
+    )
+    assert here.tolist() == there
+    assert number is float
+    assert more == (3, [True])
+    assert [type(more[0]), type(more[1][0])] == [int, bool]
+
+
+def shuffled(values: Any) -> Asked:
+    left = np.random.permutation(values)
+    for step in range(2):
+        yield (left[step:],)
+    return left
+
+
+def stopping(values: Any) -> Asked:
+    for _ in range(np.random.randint(2, 40)):
+        yield (values,)
+
+
+@pytest.mark.parametrize("rounds", [shuffled, stopping])
+async def test_rounds_that_go_two_ways_are_noticed(sandbox: Sandbox, rounds: Any) -> None:
+    np.random.seed(5)  # another state than that of candidates
+    error = await failure(sandbox, "def f(a):\n    return 0\n", rounds, np.random.random(50))
+    assert (error.category, error.message) == (Category.BAD_REPLY, _ASTRAY)
 
 
 FORGED = """
-import sys
+import os, sys
 
 
 def rounds():
@@ -229,8 +303,16 @@ def rounds():
     return frame
 
 
+def column(values):
+    writer = rounds().f_globals["wire"].Writer()
+    writer.column(values)
+    return writer.payload()
+
+
 def f(step, values):
-    {body}
+    if step == 4:
+        answers = rounds().f_locals["answers"]
+        {body}
     return values.argmin()
 """
 
@@ -238,28 +320,75 @@ def f(step, values):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (
-            "if step == 4: rounds().f_locals['answers'].pop()",
-            "answers are missing: it did not play all rounds",
-        ),
-        (
-            "if step == 4: rounds().f_locals['answers'].append([values.argmin()])",
-            "it played more rounds than there are",
-        ),
-        ("if step == 4: rounds().f_locals['answers'][1] = []", "0 results came back for 1 calls"),
-        ("if step == 4: rounds().f_locals['answers'][1] = [0, 0]", "2 results came back for 1 calls"),
-        ("if step == 4: rounds().f_locals['answers'][1] = 7", ""),
-        ("if step == 4: rounds().f_locals['answers'][:] = [()] * 100_000", "more than 65536 values"),
-        (
-            "if step == 4: rounds().f_locals['answers'][:] = [[0.0] * 10**6] * 5",
-            "1000000 results came back for 1 calls",
-        ),
+        ("answers.pop()", _ASTRAY),
+        ("answers.append(column([values.argmin()]))", _ASTRAY),
+        ("rounds().f_globals['rounds'].mark = lambda columns: 1", _ASTRAY),
+        ("rounds().f_globals['rounds'].mark = lambda columns: 'x'", "no answers of rounds"),
+        ("answers[1] = b''", "the reply cannot be read: a value that is cut off"),
+        ("answers[1] = column([3]) + b'x'", "the reply cannot be read: bytes after the end of a value"),
+        ("answers[1] = column([])", "0 results came back for 1 calls"),
+        ("answers[1] = column([0, 0])", "2 results came back for 1 calls"),
+        ("answers[1] = column([0.0] * 10**6)", "1000000 results came back for 1 calls"),
+        ("answers[1] = column([[()] * 100_000])", "more than 65536 values"),
+        ("answers[1] = column([[1] * (1 << 21)])", "more than 1048576 in lists"),
+        ("answers[1] = column(['x' * (20 << 20)])", "'xxx"),
+        ("answers[1] = bytes(60 << 20) + bytes(60 << 20)", "more than the 256 MB"),
+        ("answers[1] = column([[0]])", "row 0, step 1: a list of 1 was returned, not one number"),
     ],
 )
 async def test_forged_answers(sandbox: Sandbox, body: str, said: str) -> None:
     error = await failure(sandbox, FORGED.format(body=body), picking, VALUES[:1])
     assert said in error.message
-    assert error.category in (Category.BAD_REPLY, Category.EXCEPTION)
+    assert error.category in (Category.BAD_REPLY, Category.WRONG_SHAPE, Category.MEMORY)
+
+
+SENT = """
+import os, sys
+
+
+def f(step, values):
+    frame = sys._getframe()
+    while "rounds_begun" not in frame.f_locals:
+        frame = frame.f_back
+    wire, rounds = frame.f_globals["wire"], frame.f_globals["rounds"]
+    writer, answer = wire.Writer(), wire.Writer()
+    writer.value(({played}, 0, ""))
+    answer.column([int(values.argmin())])
+    writer.part(answer.payload())
+    sent = writer.frame(wire.PLAYED)
+    {send}
+"""
+
+
+@pytest.mark.parametrize(
+    ("send", "category", "said"),
+    [
+        ("os.write(3, sent); os._exit(0)", Category.BAD_REPLY, _ASTRAY),
+        ("os.write(3, sent)\n    while True: os.write(1, b'x' * 65536)", Category.BAD_REPLY, _ASTRAY),
+        ("os.write(3, sent[:40]); os._exit(0)", Category.KILLED, "exit status 0"),
+        ("os.write(3, sent * 2)", Category.BAD_REPLY, "bytes that are no reply"),
+    ],
+)
+async def test_a_reply_of_the_candidates_own(
+    sandbox: Sandbox, send: str, category: Category, said: str
+) -> None:
+    """It answers the first round, and ends or goes on while the driver still plays."""
+    for _ in range(20):
+        error = await failure(sandbox, SENT.format(send=send, played=1), picking, VALUES[:1])
+        assert (error.category, said in error.message) == (category, True), error.message
+
+
+async def test_what_comes_drop_by_drop_costs_little(sandbox: Sandbox) -> None:
+    limits = Limits(cpu_s=10, wall_s=3, memory_mb=256)
+    drip = "import os\ndef f(step, values):\n    sent = {header}\n    while True: os.write({to}, sent[:1])\n"
+    header = wire.HEADER.pack(wire.MAGIC, wire.PLAYED, 60 << 20)
+    for to in (1, 3):
+        code = drip.format(header=f"{header!r}; os.write(3, sent)", to=to)
+        started = time.process_time()
+        async with sandbox.candidate(code, "f", limits=limits) as candidate:
+            with pytest.raises(CandidateError, match="did not answer within 3 s"):
+                await candidate.play(picking, VALUES)
+        assert time.process_time() - started < 1.5
 
 
 async def test_rounds_that_a_candidate_rewrites_are_checked_here_all_the_same(sandbox: Sandbox) -> None:
@@ -285,13 +414,17 @@ def missing_module(values: Any) -> Asked:
     return coevo.stats, answers
 
 
-async def test_rounds_that_only_work_here_say_that_answers_are_missing(sandbox: Sandbox) -> None:
+async def test_rounds_that_only_work_here_are_noticed(sandbox: Sandbox) -> None:
     error = await failure(sandbox, "def f(x):\n    return 0\n", missing_module, np.zeros(2))
-    assert error.message == "answers are missing: it did not play all rounds"
+    assert error.message == f"{_ASTRAY} (there: ModuleNotFoundError: No module named 'coevo')"
 
 
 def uses_a_constant(values: Any) -> Asked:
     yield (values + SECRET,)
+
+
+def uses_none(values: Any) -> Asked:
+    yield (values if NOTHING is None else 0,)
 
 
 def uses_a_function(values: Any) -> Asked:
@@ -331,6 +464,7 @@ async def test_rounds_that_the_candidate_could_not_run_are_refused() -> None:
         ),
         (uses_a_function, "the rounds uses_a_function use equal, which"),
         (closes_over, "the rounds closes_over use captured, which"),
+        (uses_none, "the rounds uses_none use NOTHING, which"),
         (has_a_default, "the rounds has_a_default have arguments with defaults"),
         (is_none, "the rounds is_none are no generator function"),
         (Holder().method, "the rounds method are no generator function"),
@@ -354,22 +488,124 @@ async def test_rounds_cross_as_they_are() -> None:
         assert np.array_equal(mine, theirs)
 
 
+def echoing(rounds: Any) -> Asked:
+    back = []
+    for results in rounds:
+        back.append((yield (results,)))
+    return back
+
+
 @given(st.lists(st.lists(st.integers() | st.floats(allow_nan=False) | st.booleans(), max_size=4), max_size=6))
-@settings(deadline=None)
-async def test_answers_cross_unchanged(answers: list[list[Any]]) -> None:
-    writer = wire.Writer(reply=True)
-    writer.rounds(answers)
-    reader = wire.Reader(bytearray(writer.frame(wire.PLAYED)[wire.HEADER.size :]))
-    back = reader.rounds()
-    reader.end()
-    assert back == answers
-    assert [list(map(type, each)) for each in back] == [list(map(type, each)) for each in answers]
+@settings(deadline=None, max_examples=25)
+async def test_answers_cross_unchanged(sandbox: Sandbox, answers: list[list[Any]]) -> None:
+    for code in ("def f(x):\n    return x\n", "def f(x):\n    return list(x)\nf.batched = True\n"):
+        back = await played(sandbox, code, echoing, answers)
+        assert back == answers
+        if "batched" not in code:
+            assert [list(map(type, each)) for each in back] == [list(map(type, each)) for each in answers]
 
 
-async def test_a_reply_of_very_many_rounds_is_refused_at_once() -> None:
-    rounds = 1 << 20
-    payload = bytearray(rounds.to_bytes(8, "little") + (bytes(8) + b"q") * rounds)
-    started = time.process_time()
-    with pytest.raises(wire.TooMuch):
-        wire.Reader(payload).rounds()
-    assert time.process_time() - started < 3
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("np.longdouble(2)", 2.0),
+        ("np.array(2)", np.array(2)),
+        ("np.float32(0.5)", 0.5),
+        ("np.uint64(2**64 - 1)", 2**64 - 1),
+        ("(1, [x])", (1, [3])),
+        ("None", None),
+    ],
+)
+async def test_results_are_what_calls_give(sandbox: Sandbox, result: str, expected: Any) -> None:
+    code = f"def f(x):\n    return {result}\n"
+    async with sandbox.candidate(code, "f") as candidate:
+        (asked,) = await candidate.map([(3,)])
+    ((found,),) = await played(sandbox, code, echoing, [[3]])
+    assert type(found) is type(asked) is type(expected)
+    assert found == asked == expected
+
+
+async def test_many_odd_results_are_counted_by_the_round(sandbox: Sandbox) -> None:
+    """Each is a value of its own to read; there may be as many in a round as in a round of calls."""
+    code = "def f(x):\n    return str(x)\n"
+    back = await played(sandbox, code, echoing, [list(range(1000))] * 70)
+    assert back == [list(map(str, range(1000)))] * 70
+    assert len(await played(sandbox, "def f(x):\n    return x\n", echoing, [[1]] * 70_000)) == 70_000
+
+
+def changing(count: int) -> Asked:
+    total = 0.0
+    for _ in range(count):
+        answers = yield ([1.0, 2.0],)
+        for answer in answers:
+            answer += [5.0] if isinstance(answer, list) else 5.0
+        total += sum(float(np.sum(answer)) for answer in answers)
+    return total
+
+
+@pytest.mark.parametrize("result", ["np.array([x])", "[x]"])
+async def test_rounds_may_change_the_answers(sandbox: Sandbox, result: str) -> None:
+    assert await played(sandbox, f"def f(x):\n    return {result}\n", changing, 2) == 26.0
+
+
+def underflowing(values: Any) -> Asked:
+    answers = yield (np.exp(-values),)
+    return answers
+
+
+async def test_how_numpy_complains_in_the_function_is_its_own(sandbox: Sandbox) -> None:
+    strict = "np.seterr(all='raise')\ndef f(x):\n    return {}\n"
+    assert await played(sandbox, strict.format("x"), underflowing, np.full(2, 1e4)) == [0.0, 0.0]
+    error = await failure(sandbox, strict.format("np.float64(1e300) ** 2"), underflowing, np.full(2, 1e4))
+    assert "FloatingPointError: overflow" in error.message
+
+
+async def test_two_at_once_on_one_candidate_take_turns(sandbox: Sandbox) -> None:
+    async with sandbox.candidate(SMALLEST, "f", limits=LIMITS) as candidate:
+        found = await asyncio.gather(
+            candidate.play(picking, VALUES),
+            candidate.play(picking, VALUES[:2]),
+            candidate.map([(0, VALUES[0])]),
+        )
+    assert np.array_equal(found[0], np.sort(VALUES, axis=1))
+    assert np.array_equal(found[1], found[0][:2])
+    assert found[2] == [VALUES[0].argmin()]
+    with pytest.raises(WorldError, match="the candidate has been ended"):
+        await candidate.play(picking, VALUES)
+
+
+async def test_data_beyond_the_memory_limit(sandbox: Sandbox) -> None:
+    error = await failure(sandbox, SMALLEST, picking, np.zeros((1, 50_000_000)))
+    assert (error.category, "more than the 256 MB" in error.message) == (Category.MEMORY, True)
+
+
+def slow(values: Any) -> Asked:
+    import time
+
+    for _ in range(100):
+        time.sleep(0.05)
+        yield (values,)
+
+
+async def test_nobody_plays_on_for_somebody_who_is_gone(sandbox: Sandbox) -> None:
+    code = "import time\ntime.sleep = lambda s: None\ndef f(x):\n    return 0\n"
+    threads = threading.active_count()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await played(sandbox, code, slow, np.zeros(2))
+    deadline = time.monotonic() + 3
+    while (
+        len(playing := [t for t in sys._current_frames().values() if "slow" in _names(t)])
+        and time.monotonic() < deadline
+    ):
+        await asyncio.sleep(0.05)
+    assert not playing
+    assert threading.active_count() <= threads + 1
+
+
+def _names(frame: Any) -> list[str]:
+    names = []
+    while frame is not None:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return names

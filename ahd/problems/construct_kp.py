@@ -117,14 +117,8 @@ def pack(
         def where(i: int, running: NDArray[np.int64] = running, step: int = step) -> str:
             return f"instance {running[i]}, step {step}"
 
-        chosen = decisions.integers(answers, where)
         left = weights.shape[1]
-        outside = (chosen < 0) | (chosen >= left)
-        if outside.any():
-            i = int(outside.argmax())
-            raise decisions.infeasible(
-                f"{where(i)}: position {chosen[i]} does not exist; {left} items are left"
-            )
+        chosen = decisions.positions(answers, left, where)
         row = np.arange(len(running))
         weight = weights[row, chosen]
         heavy = weight > room + slack

@@ -23,6 +23,9 @@ Sink = Callable[[Task, Draft | None, Verdict], None]
 FREE_TASKS = 32
 """Tasks of each split that ask for a heuristic from scratch; they differ by their seeds only."""
 
+REPEATED_BELOW_S = 2.0
+"""The simple heuristic is judged twice before a search, unless that takes longer."""
+
 _FAULTS = {
     Category.SYNTAX_ERROR,
     Category.MISSING_FUNCTION,
@@ -85,23 +88,41 @@ class Judge:
         if verdict.objective is None:
             raise ConfigError(
                 f"the seed heuristic of {self.problem.name} failed ({verdict.category}): {verdict.error}",
-                hint="mend the problem's seed_code, or its limits if it is only too slow here",
+                hint="mend the problem's seed_code or its solve, or its limits if it is only too slow here",
             )
         return verdict.objective, verdict.seconds
 
     async def prove(self, language: Language) -> Proof:
         """Try the simple heuristic, and the template of formulas if the language has one. Raises ConfigError when one fails."""
         objective, seconds = await self.simple()
-        verdict = await self(language.trial) if language.trial else None
-        if verdict is None or verdict.valid:
-            return Proof(objective, seconds)
-        if verdict.category in _FAULTS:
-            raise ConfigError(
-                f"the template of the formulas of {self.problem.name} failed ({verdict.category}): {verdict.error}",
-                hint="mend `expressions.template` of the problem; the sum of all variables was tried",
-            )
-        doubt = f"the sum of all variables is no valid heuristic ({verdict.category}: {verdict.error})"
-        return Proof(objective, seconds, f"{doubt}; if no formula is, mend the template")
+        doubts = [await self._noise(seconds)]
+        if language.trial:
+            verdict = await self(language.trial)
+            failed = f"{verdict.category}: {verdict.error}"
+            if verdict.category in _FAULTS:
+                raise ConfigError(
+                    f"the template of the formulas of {self.problem.name} failed ({failed})",
+                    hint="mend `expressions.template` of the problem; a formula of all variables and functions was tried",
+                )
+            if not verdict.valid:
+                doubts.append(
+                    f"a formula of all variables and functions is no valid heuristic ({failed});"
+                    " if no formula is, mend the template"
+                )
+        return Proof(objective, seconds, "; ".join(filter(None, doubts)))
+
+    async def _noise(self, seconds: float) -> str:
+        """What is odd about scores: that they differ from one time to the next. Not asked where that takes long."""
+        if seconds > REPEATED_BELOW_S:
+            return ""
+        first = (await self(self.problem.seed_code)).objective
+        again = await evaluate(self.problem, self.problem.seed_code, sandbox=self._sandbox, size=self.size)
+        if again.objective == first:
+            return ""
+        then = again.category or f"{again.objective:.6g}"
+        return (
+            f"its simple heuristic scores {first:.6g}, then {then}: what draws random numbers must seed them"
+        )
 
     async def reward(self, verdict: Verdict) -> float:
         """In (0, 1): 0.5 for the problem's simple heuristic, 1 at the reference value; 0 when not valid.

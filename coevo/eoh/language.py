@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from coevo.eoh.expressions import parse, text_of, trees_of
+from coevo.eoh.expressions import FUNCTIONS, parse, text_of, trees_of
 from coevo.eoh.holds import held
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
@@ -19,7 +19,7 @@ from coevo.eoh.prompts import (
 )
 from coevo.eoh.replies import Draft, read_python
 from coevo.errors import CoevoError
-from coevo.problem import Problem
+from coevo.problem import Expressions, Problem
 from coevo.sandbox import CandidateError, Category
 from coevo.seeds import derive_seed
 
@@ -78,7 +78,7 @@ class FormulaLanguage:
         self._expressions = expressions_of(problem)
         self._held = edits == "held"
         self.goal = formula_goal(problem)
-        self.trial = self._expressions.code(" + ".join(self._expressions.variables))
+        self.trial = self._expressions.code(_trial(self._expressions))
 
     def request(self, operator: Operator, parents: Sequence[Individual]) -> str:
         return formula_request(operator, parents)
@@ -94,3 +94,12 @@ class FormulaLanguage:
         except CoevoError as error:
             raise CandidateError(Category.PARSE_ERROR, error.message) from error
         return Draft(formula, self._expressions.code(formula))
+
+
+def _trial(expressions: Expressions) -> str:
+    """A formula of all variables and functions, within what each function is defined for."""
+    *outer, square = FUNCTIONS
+    first = next(iter(expressions.variables))
+    return " + ".join(
+        [*expressions.variables, *(f"{function}({square}({first}) / 1000)" for function in outer)]
+    )

@@ -78,11 +78,11 @@ class SearchDrive:
                 context.progress.note("; ".join(wrong))
             # what cannot be scored is told before a model is asked
             proof = await search.pool.judge.prove(search.tasks.language)
-            if proof.doubt:
-                context.progress.note(proof.doubt)
             context.progress.note(
                 f"the simple heuristic of the problem: {proof.simple:.6g} (smaller is better)"
             )
+            if proof.doubt:
+                context.progress.note(proof.doubt)
             search.ledger.note_simple(proof.simple)
             limit = 10 * (self.total(context.experiment) + START_TURNS + 5)
             await build_search().ainvoke({}, {"recursion_limit": limit}, context=search)

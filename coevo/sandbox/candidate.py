@@ -9,7 +9,7 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from coevo.errors import WorldError
+from coevo.errors import ConfigError, WorldError
 from coevo.sandbox.base import CandidateError, Category, Limits
 from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 from coevo.sandbox.worker import End, Worker
@@ -17,6 +17,7 @@ from coevo.sandbox.worker import End, Worker
 if TYPE_CHECKING:
     from coevo.sandbox.channel import Channel
     from coevo.sandbox.rounds import Result, Rounds
+    from coevo.sandbox.wire import Reader
 
 _REPORTED = {
     Category.SYNTAX_ERROR,
@@ -29,9 +30,15 @@ _REPORTED = {
 }
 """What a candidate's process may say of itself."""
 
+_ASTRAY = "the rounds went another way beside the function than here; if they draw random numbers, they must seed them"
+_FAILURE_BYTES = 1 << 16
 _GRACE_S = 0.2
 _LINE_LIMIT = 160
 _MESSAGE_LIMIT = 1000
+
+
+class _Refused(Exception):
+    """Answers of rounds that are none."""
 
 
 class Candidate:
@@ -40,6 +47,8 @@ class Candidate:
     def __init__(self, code: str, worker: Worker, channel: Channel, limits: Limits) -> None:
         self._code, self._worker, self._channel, self._limits = code, worker, channel, limits
         self._wall_left = limits.wall_s
+        self._turn = asyncio.Lock()
+        self._closed = False
         self._ended: End | None = None
         self.arity: int | None = None
         """The number of arguments that was asked for and that the function takes."""
@@ -82,7 +91,7 @@ class Candidate:
         try:
             found = wire.Reader(payload).count()  # looked at before the rest, which may be long
             if kind != wire.RESULTS or found != calls:
-                raise self._miscounted(found, calls)
+                raise self._error(Category.BAD_REPLY, _miscounted(found, calls))
             reader = wire.Reader(payload)
             results = list(reader.column())
             reader.end()
@@ -103,31 +112,55 @@ class Candidate:
         rounds that use anything else.
         """
         from coevo.sandbox import wire
-        from coevo.sandbox.rounds import packed, play
+        from coevo.sandbox.rounds import mark, packed, play
 
         writer = wire.Writer()
-        writer.value((packed(rounds), data))
-        kind, payload = await self._exchange(writer.frame(wire.PLAY))
         try:
-            if kind != wire.PLAYED:
-                raise wire.WireError("no answers of rounds")
-            reader = wire.Reader(payload)
-            answers = iter(reader.rounds())
-            reader.end()
+            writer.value((packed(rounds), data, self.arity))
+        except wire.WireError as error:
+            raise ConfigError(
+                f"{error} cannot be handed to rounds",
+                hint="numbers, truth values, text, None, arrays of numbers, tuples and lists of these can",
+            ) from None
+        frame = writer.frame(wire.PLAY)
+        kind, payload = await self._exchange(frame)
+        reader = wire.Reader(payload)
+        try:
+            played, theirs, complaint = self._head(kind, reader)
         except (ValueError, MemoryError) as error:
             raise self._unreadable(error) from None
+        last: Sequence[Any] = ()
+        begun = 0
+        over = False
 
         def ask(columns: Sequence[Any], calls: int) -> list[Any]:
-            results = next(answers, None)
-            if results is None:
-                raise self._error(Category.BAD_REPLY, "answers are missing: it did not play all rounds")
-            if len(results) != calls:
-                raise self._miscounted(len(results), calls)
-            return results
+            nonlocal last, begun
+            if over:
+                raise _Refused("nobody waits for it any more")
+            if begun == played:
+                raise _Refused(astray)
+            last, begun = columns, begun + 1
+            part = reader.part()
+            if (found := wire.Reader(part).count()) != calls:
+                raise _Refused(_miscounted(found, calls))
+            results = wire.Reader(part)
+            answers = list(results.column())
+            results.end()
+            return answers
 
-        result = await asyncio.to_thread(play, rounds, data, ask)
-        if next(answers, None) is not None:
-            raise self._error(Category.BAD_REPLY, "it played more rounds than there are")
+        astray = f"{_ASTRAY} (there: {plain(complaint)})" if complaint else _ASTRAY
+        # on what the candidate got, so that both compute the same to the last bit
+        _, seen, _ = wire.Reader(frame, reply=False, start=wire.HEADER.size).value()
+        try:
+            result = await asyncio.to_thread(play, rounds, seen, ask, self.arity)
+        except _Refused as error:  # the thread does not touch the channel
+            raise self._error(Category.BAD_REPLY, str(error)) from None
+        except wire.WireError as error:
+            raise self._unreadable(error) from None
+        finally:
+            over = True
+        if begun != played or theirs != mark(last):
+            raise self._error(Category.BAD_REPLY, astray)
         return result
 
     async def load(self, function: str, arities: tuple[int, ...]) -> None:
@@ -147,11 +180,18 @@ class Candidate:
 
     def close(self) -> None:
         """Close its channel; what is known of it stays."""
+        self._closed = True
         self._channel.close()
 
     async def _exchange(self, frame: bytes) -> tuple[int, bytearray]:
+        async with self._turn:
+            return await self._exchanged(frame)
+
+    async def _exchanged(self, frame: bytes) -> tuple[int, bytearray]:
         from coevo.sandbox import channel, wire
 
+        if self._closed:
+            raise WorldError("the candidate has been ended; its evaluation is over")
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
@@ -175,6 +215,8 @@ class Candidate:
         from coevo.sandbox import wire
 
         try:
+            if len(payload) > _FAILURE_BYTES:
+                raise wire.WireError("no failure")
             match wire.Reader(payload).value():
                 case (str(said), str(message), int() | None as number):
                     line = self._line(number)
@@ -224,14 +266,24 @@ class Candidate:
             return self._error(Category.FORBIDDEN, "it made a system call that is not allowed")
         return self._error(Category.KILLED, f"it died of {signal.Signals(number).name}")
 
-    def _miscounted(self, found: int, calls: int) -> CandidateError:
-        return self._error(Category.BAD_REPLY, f"{found} results came back for {calls} calls")
+    def _head(self, kind: int, reader: Reader) -> tuple[int, int, str]:
+        """How many rounds were played, the mark of the last one, and what the rounds complained of."""
+        from coevo.sandbox import wire
+
+        match kind, reader.value():
+            case wire.PLAYED, (int() as played, int() as mark, str() as complaint):
+                return played, mark, complaint[:_MESSAGE_LIMIT]
+        raise wire.WireError("no answers of rounds")
 
     def _unreadable(self, error: Exception) -> CandidateError:
         return self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}")
 
     def _error(self, category: Category, message: str) -> CandidateError:
         return CandidateError(category, message, output=self.output)
+
+
+def _miscounted(found: int, calls: int) -> str:
+    return f"{found} results came back for {calls} calls"
 
 
 def plain(text: str) -> str:

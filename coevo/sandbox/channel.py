@@ -19,6 +19,10 @@ _LARGE_CHUNK = 1 << 20
 _SEND_BUFFER = 1 << 20
 _READS_BEYOND_CAP = 16
 """A candidate that writes this many times its share past Python's own files finds its output closed."""
+_READS_AT_ONCE = 2000
+_REST_S = 0.005
+"""After so many reads for one request, or of its output, there is a rest before each further one: what comes drop by drop costs
+little."""
 
 
 class Closed(Exception):
@@ -38,6 +42,7 @@ class Channel:
         self._timer: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
         self._missing = 0
+        self._reads = self._drains = 0
         self._flaw = "bytes that are no reply"
         self._closed = self._spoilt = self._late = False
         self._pid = 0
@@ -50,7 +55,7 @@ class Channel:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         os.set_blocking(output, False)
         self._loop.add_reader(sock.fileno(), self._read)
-        self._loop.add_reader(output, self._drain)
+        self._loop.add_reader(output, self._take_output)
 
     async def request(self, frame: bytes, timeout_s: float) -> tuple[int, bytearray]:
         """Send a frame and wait for the reply. Raises TimeoutError, Closed, or wire.WireError for what is
@@ -60,6 +65,7 @@ class Channel:
         if self._closed:
             raise Closed
         self._waiter = waiter = self._loop.create_future()
+        self._reads = 0
         self._deadline = self._loop.time() + timeout_s
         if self._timer is None:
             self._watch()
@@ -138,8 +144,16 @@ class Channel:
             self._missing = self._count_missing()
             if self._closed or self._missing <= 0:
                 waiter.set_result(None)
+        self._reads += 1
         if self._closed or self._spoilt:
             self._stop_reading()
+        elif self._reads > _READS_AT_ONCE:
+            self._stop_reading()
+            self._loop.call_later(_REST_S, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket.fileno(), self._read)
 
     def _count_missing(self) -> int:
         """Bytes until the frame in the buffer is complete; below 0 if it is none or there is more."""
@@ -167,6 +181,17 @@ class Channel:
         else:
             self._late = True
             self._waiter.set_result(None)
+
+    def _take_output(self) -> None:
+        self._drain()
+        self._drains += 1
+        if self._output >= 0 and self._drains > _READS_AT_ONCE:
+            self._loop.remove_reader(self._output)
+            self._loop.call_later(_REST_S, self._take_on)
+
+    def _take_on(self) -> None:
+        if self._output >= 0:
+            self._loop.add_reader(self._output, self._take_output)
 
     def _drain(self) -> None:
         while self._output >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -39,14 +39,6 @@ class Tuples:
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return map(tuple, self.rows.tolist())
-
-
-def calls_of(columns: Sequence[Any]) -> int:
-    """How many calls the columns are for. Raises ValueError if they differ in length."""
-    lengths = [len(column) for column in columns]
-    if not lengths or lengths.count(lengths[0]) != len(lengths):
-        raise ValueError(f"the columns of a round have {lengths or 'no'} arguments, not as many each")
-    return lengths[0]
 
 
 def single(column: Any) -> Iterator[Any]:

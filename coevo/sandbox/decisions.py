@@ -23,6 +23,8 @@ def described(value: Any) -> str:
         return f"an array of shape {value.shape}"
     if isinstance(value, list | tuple):
         return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, str):
+        value = value[: FEW_CHARACTERS + 1]
     text = repr(value.item() if isinstance(value, np.ndarray | np.generic) else value)
     return text if len(text) <= FEW_CHARACTERS else f"{text[:FEW_CHARACTERS]}…"
 
@@ -64,6 +66,18 @@ def _whole(value: Any, where: str) -> int:
     if isinstance(number, bool) or number != int(number):
         raise CandidateError(Category.WRONG_SHAPE, f"{where}: {number} was returned, not a whole number")
     return int(number)
+
+
+def positions(values: Sequence[Any], number: int | NDArray[np.int64], where: Where) -> NDArray[np.int64]:
+    """Whole numbers from 0 on and below `number` (of all, or one each). Raises CandidateError (WRONG_SHAPE, NON_FINITE,
+    INFEASIBLE)."""
+    found = integers(values, where)
+    outside = (found < 0) | (found >= number)
+    if outside.any():
+        i = int(outside.argmax())
+        most = np.broadcast_to(number, found.shape)[i]
+        raise infeasible(f"{where(i)}: position {found[i]} does not exist; there are {most}, from 0 on")
+    return found
 
 
 def reals(values: Sequence[Any], where: Where) -> NDArray[np.float64]:

@@ -13,8 +13,10 @@ import builtins
 import dis
 import functools
 import inspect
+import itertools
 import marshal
 import types
+import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -22,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coevo.errors import ConfigError
-from coevo.sandbox import decisions
-from coevo.sandbox.columns import Ragged, Tuples, calls_of
+from coevo.sandbox import decisions, wire
+from coevo.sandbox.columns import Ragged, Tuples
 
 Result = TypeVar("Result")
 Rounds = Callable[..., Generator[tuple[Any, ...], list[Any], Result]]
@@ -33,22 +35,35 @@ KNOWN = {"np": np, "decisions": decisions, "Ragged": Ragged, "Tuples": Tuples}
 
 
 def play(
-    rounds: Rounds[Result], data: Sequence[Any], ask: Callable[[Sequence[Any], int], list[Any]]
+    rounds: Rounds[Result],
+    data: Sequence[Any],
+    ask: Callable[[Sequence[Any], int], list[Any]],
+    arity: int | None = None,
 ) -> Result:
     """Run rounds to their end. `ask` gets the columns of a round and the number of its calls, which is not 0.
 
-    Arrays among the data cannot be written to.
+    Arrays among the data cannot be written to. Raises ConfigError for what is no round of calls with `arity` arguments.
     """
     running = rounds(*map(_frozen, data))
-    answers = None
-    while True:
+    answers: list[Any] | None = None
+    for number in itertools.count(1):
         try:
             columns = next(running) if answers is None else running.send(answers)
         except StopIteration as end:
             result: Result = end.value
             return result
-        calls = calls_of(columns)
+        calls = _calls(columns, arity, f"round {number} of {rounds.__name__}")
         answers = ask(columns, calls) if calls else []
+    raise AssertionError
+
+
+def mark(columns: Sequence[Any]) -> int:
+    """A number that tells rounds apart that went different ways, from the columns of the last one."""
+    writer = wire.Writer()
+    for column in columns:
+        if not isinstance(column, np.ndarray) or column.flags.writeable:
+            writer.column(column)
+    return zlib.crc32(writer.frame(wire.CALLS))
 
 
 @functools.cache
@@ -69,12 +84,42 @@ def packed(rounds: Rounds[Any]) -> NDArray[np.uint8]:
             f"the rounds {rounds.__name__} {uses}, which the candidate's process does not have",
             hint=f"hand values over as arguments; {', '.join(KNOWN)} and Python's own names are there",
         )
-    return np.frombuffer(marshal.dumps(code), np.uint8)
+    return np.frombuffer(marshal.dumps(_nameless(code)), np.uint8)
 
 
 def unpacked(code: NDArray[np.uint8]) -> Rounds[Any]:
     """The function again, in another process of the same Python."""
     return types.FunctionType(marshal.loads(code.tobytes()), {"__builtins__": builtins, **KNOWN})
+
+
+def _calls(columns: Any, arity: int | None, where: str) -> int:
+    """How many calls the columns of a round are for."""
+    if not isinstance(columns, tuple | list) or not columns:
+        raise ConfigError(
+            f"{where} yields {type(columns).__name__}, not a tuple with a column for each argument",
+            hint="yield (column,) where the function has one argument",
+        )
+    if arity is not None and len(columns) != arity:
+        raise ConfigError(f"{where} has {len(columns)} columns; the function takes {arity} arguments")
+    lengths = []
+    for column in columns:
+        try:
+            lengths.append(len(column))
+        except TypeError:
+            raise ConfigError(
+                f"{where}: column {len(lengths) + 1} is {type(column).__name__}, not one value for each call"
+            ) from None
+    if len(set(lengths)) > 1:
+        raise ConfigError(
+            f"{where}: the columns have {', '.join(map(str, lengths))} values, not as many each"
+        )
+    return lengths[0]
+
+
+def _nameless(code: types.CodeType) -> types.CodeType:
+    """Without the name of the file it comes from."""
+    inner = (_nameless(each) if isinstance(each, types.CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename="<rounds>", co_consts=tuple(inner))
 
 
 def _frozen(value: Any) -> Any:
@@ -97,5 +142,5 @@ def _globals(code: types.CodeType) -> Iterator[str]:
 
 def _is_known(name: str, rounds: Rounds[Any]) -> bool:
     if name in rounds.__globals__:
-        return rounds.__globals__[name] is KNOWN.get(name)
+        return name in KNOWN and rounds.__globals__[name] is KNOWN[name]
     return hasattr(builtins, name)

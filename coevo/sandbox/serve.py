@@ -6,7 +6,6 @@ way are its own replies.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import inspect
 import io
@@ -15,13 +14,13 @@ import mmap
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from coevo.sandbox import rounds, wire
-from coevo.sandbox.columns import fresh, single, whole
+from coevo.sandbox.columns import single, whole
 from coevo.sandbox.control import EXITED, OUT_OF_MEMORY
 
 FILENAME = "<heuristic>"
@@ -84,8 +83,8 @@ def serve(channel: int) -> None:
                 writer = _results(_asked(function, batched, columns, number))
                 reply = wire.RESULTS
             else:
-                code, data = reader.value()
-                writer = _played(_answers(function, batched, rounds.unpacked(code), data))
+                code, data, arity = reader.value()
+                writer = _played(function, batched, rounds.unpacked(code), data, arity)
                 reply = wire.PLAYED
         except BaseException as error:
             reserve.close()
@@ -98,7 +97,11 @@ def serve(channel: int) -> None:
                 writer = wire.Writer()
                 writer.value(("exception", "an exception that cannot be described", None))
             reply = wire.FAILED
-        _send(channel, writer.frame(reply))
+        try:
+            frame_back = writer.frame(reply)
+        except MemoryError:
+            os._exit(OUT_OF_MEMORY)
+        _send(channel, frame_back)
 
 
 def load(code: str, name: str, arities: Sequence[int]) -> tuple[Callable[..., Any], int | None]:
@@ -204,35 +207,41 @@ def _asked(function: Callable[..., Any], batched: bool, columns: Sequence[Any], 
     return [function(*arguments) for arguments in zip(*map(single, columns), strict=True)]
 
 
-def _answers(function: Callable[..., Any], batched: bool, game: Any, data: Sequence[Any]) -> list[Any]:
+def _played(
+    function: Callable[..., Any], batched: bool, game: Any, data: Sequence[Any], arity: int | None
+) -> wire.Writer:
     """The results of round after round, up to the end or to a round that the rounds themselves complain of: the driver
-    meets that again, and says it."""
-    answers: list[Any] = []
+    meets that again, and says it. Then the mark of the last round, and what the complaint was."""
+    answers: list[bytes] = []
     rounds_begun = 0
+    last: Sequence[Any] = ()
+    complaint = ""
+    theirs = np.geterr()
 
     def ask(columns: Sequence[Any], calls: int) -> list[Any]:
-        nonlocal rounds_begun
-        rounds_begun += 1
-        answers.append(_plain(_asked(function, batched, columns, calls)))
-        return list(answers[-1])
+        nonlocal rounds_begun, last
+        rounds_begun, last = rounds_begun + 1, columns
+        with np.errstate(**theirs):
+            results = _asked(function, batched, columns, calls)
+        answers.append(_results(results).payload())
+        if type(results) is list and set(map(type, results)) <= {int, float}:
+            return results
+        return list(wire.Reader(bytearray(answers[-1]), reply=False).column())  # as the driver will have them
 
     try:
-        rounds.play(game, data, ask)
+        with np.errstate(all="ignore"):
+            rounds.play(game, data, ask, arity)
     except MemoryError:
         raise
-    except Exception:
+    except Exception as error:
         if rounds_begun > len(answers):  # the function's own
             raise
-    return answers
-
-
-def _plain(results: Any) -> list[Any]:
-    """As the driver will have them: numpy's numbers as Python's, and nothing that a later call could still change."""
-    if isinstance(results, np.ndarray):
-        return list(results.tolist() if results.ndim == 1 else results.copy())
-    if set(map(type, results)) <= {int, float, bool}:
-        return list(results)
-    return [value.item() if isinstance(value, np.generic) else fresh(value) for value in results]
+        complaint = f"{type(error).__name__}: {error}"
+    writer = wire.Writer(reply=True)
+    writer.value((len(answers), rounds.mark(last), complaint[:_TEXT_LIMIT]))
+    for each in answers:
+        writer.part(each)
+    return writer
 
 
 def _rows(results: Any) -> Any:
@@ -251,35 +260,18 @@ def _rows(results: Any) -> Any:
 
 def _results(results: Any) -> wire.Writer:
     writer = wire.Writer(reply=True)
-    with _complaining([results]):
-        writer.column(results)
-    return writer
-
-
-def _played(answers: list[Any]) -> wire.Writer:
-    writer = wire.Writer(reply=True)
-    with _complaining(answers):
-        writer.rounds(answers)
-    return writer
-
-
-@contextlib.contextmanager
-def _complaining(answers: Sequence[Any]) -> Iterator[None]:
-    """If something is no plain data, say which call of a round returned it."""
     try:
-        yield
+        writer.column(results)
     except wire.TooMuch:
         raise
     except wire.WireError:
-        for results in answers:
-            for index, result in enumerate(results):
-                try:
-                    wire.Writer().value(result)
-                except wire.WireError as error:
-                    raise wire.WireError(
-                        f"call {index + 1} returned {error}, which is no plain data"
-                    ) from None
+        for index, result in enumerate(results):
+            try:
+                wire.Writer().value(result)
+            except wire.WireError as error:
+                raise wire.WireError(f"call {index + 1} returned {error}, which is no plain data") from None
         raise
+    return writer
 
 
 def _accepted(function: Callable[..., Any], arities: Sequence[int]) -> int | None:
@@ -317,7 +309,10 @@ def _receive(channel: int) -> tuple[int, bytearray] | None:
     if not _fill(channel, header):
         return None
     _, kind, length = wire.HEADER.unpack(header)
-    payload = bytearray(length)
+    try:
+        payload = bytearray(length)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
     return (kind, payload) if _fill(channel, payload) else None
 
 

@@ -59,7 +59,8 @@ class TooMuch(WireError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"more than {MAX_VALUES} values came back besides lists of numbers; an array counts as one value"
+            f"more than {MAX_VALUES} values came back besides lists of numbers, or more than {MAX_WORK} in lists;"
+            " an array counts as one value"
         )
 
 
@@ -124,6 +125,10 @@ class Writer:
             items = plain_array(values.items)
             lengths = values.lengths
             lengths = lengths.tolist() if isinstance(lengths, np.ndarray) else lengths
+            if items.shape != (sum(lengths),):
+                raise ValueError(
+                    f"arrays of {sum(lengths)} items in all, made of items of shape {items.shape}"
+                )
             self._ragged(items.dtype, lengths, (items,))
             return
         elif isinstance(values, Tuples):
@@ -132,7 +137,7 @@ class Writer:
             self._items(rows.dtype, rows.shape, (rows,))
             return
         kinds = set(map(type, values))
-        if len(kinds) == 1 and self._uniform(values, *kinds):
+        if len(kinds) == 1 and self._uniform(values, next(iter(kinds)), depth):
             return
         if kinds and kinds <= _SCALARS and self._mixed(values):
             return
@@ -140,12 +145,13 @@ class Writer:
         for value in values:
             self.value(value, depth)
 
-    def rounds(self, answers: Sequence[Any]) -> None:
-        """The results of round after round."""
-        self._put(_COUNT.pack(len(answers)))
-        for results in answers:
-            self._counted(ALONE)
-            self.column(results)
+    def part(self, content: bytes) -> None:
+        """Bytes that a reader takes apart by themselves."""
+        self._put(_COUNT.pack(len(content)) + content)
+
+    def payload(self) -> bytes:
+        """What has been written, without a header."""
+        return self.frame(0)[HEADER.size :]
 
     def calls(self, columns: Sequence[Any], number: int) -> None:
         """Arguments of a number of calls: all first arguments, all second ones, and so on."""
@@ -155,9 +161,11 @@ class Writer:
                 raise ValueError(f"a column of {len(column)} arguments for {number} calls")
             self.column(column)
 
-    def _uniform(self, values: Sequence[Any], kind: type) -> bool:
+    def _uniform(self, values: Sequence[Any], kind: type, depth: int) -> bool:
         """Pack values of one type, if there is a packing for them."""
         number = len(values)
+        if depth and kind in _SCALARS:
+            self._counted(number)
         if kind in _INTS:
             try:
                 packed = struct.pack(f"<{number}q", *values)
@@ -256,9 +264,9 @@ class Reader:
     A `reply` is nothing to trust: its work is bounded.
     """
 
-    def __init__(self, payload: bytearray | bytes, *, reply: bool = True) -> None:
+    def __init__(self, payload: bytearray | bytes, *, reply: bool = True, start: int = 0) -> None:
         self._payload = payload
-        self._at = 0
+        self._at = start
         self._reply = reply
         self._work = 0
 
@@ -307,19 +315,16 @@ class Reader:
         self.end()
         return number, columns
 
-    def rounds(self) -> list[list[Any]]:
-        """The results of round after round."""
-        return [list(self._round()) for _ in range(self.count())]
-
-    def _round(self) -> Iterator[Any]:
-        self._counted(ALONE)
-        return self.column()
+    def part(self) -> bytes | bytearray:
+        """Bytes to be taken apart by themselves."""
+        return self._take(self.count())
 
     def _column(self, depth: int) -> Any:
         """As packed: an array, Tuples, Ragged, or a list of values."""
         number = self.count()
         tag = self._tag()
         if tag in ("q", "d"):
+            self._counted(number if depth else 0)
             return np.frombuffer(self._take(8 * number), "<i8" if tag == "q" else "<f8")
         if tag == "v":
             return [self.value(depth) for _ in range(number)]
