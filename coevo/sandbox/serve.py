@@ -226,6 +226,8 @@ def _played(
         answers.append(_results(results).payload())
         if type(results) is list and set(map(type, results)) <= {int, float}:
             return results
+        if type(results) is np.ndarray and results.ndim == 1 and results.dtype in (np.int64, np.float64):
+            return results.tolist()  # type: ignore[no-any-return]
         return list(wire.Reader(bytearray(answers[-1]), reply=False).column())  # as the driver will have them
 
     try:
