@@ -38,7 +38,7 @@ _MESSAGE_LIMIT = 1000
 
 
 class _Refused(Exception):
-    """Answers of rounds that are none."""
+    """Results that are none, in words."""
 
 
 class Candidate:
@@ -89,15 +89,13 @@ class Candidate:
         writer.calls(columns, calls)
         kind, payload = await self._exchange(writer.frame(wire.CALLS))
         try:
-            found = wire.Reader(payload).count()  # looked at before the rest, which may be long
-            if kind != wire.RESULTS or found != calls:
-                raise self._error(Category.BAD_REPLY, _miscounted(found, calls))
-            reader = wire.Reader(payload)
-            results = list(reader.column())
-            reader.end()
+            if kind != wire.RESULTS:
+                raise wire.WireError("no results")
+            return _results(payload, calls)
+        except _Refused as error:
+            raise self._error(Category.BAD_REPLY, str(error)) from None
         except (ValueError, MemoryError) as error:
-            raise self._unreadable(error) from None
-        return results
+            raise self._error(Category.BAD_REPLY, _unreadable(error)) from None
 
     async def play(self, rounds: Rounds[Result], *data: Any) -> Result:
         """Run rounds beside the function, then run them here with the answers that it gave, and return what they return
@@ -128,7 +126,7 @@ class Candidate:
         try:
             played, theirs, complaint = self._head(kind, reader)
         except (ValueError, MemoryError) as error:
-            raise self._unreadable(error) from None
+            raise self._error(Category.BAD_REPLY, _unreadable(error)) from None
         last: Sequence[Any] = ()
         begun = 0
         over = False
@@ -140,13 +138,10 @@ class Candidate:
             if begun == played:
                 raise _Refused(astray)
             last, begun = columns, begun + 1
-            part = reader.part()
-            if (found := wire.Reader(part).count()) != calls:
-                raise _Refused(_miscounted(found, calls))
-            results = wire.Reader(part)
-            answers = list(results.column())
-            results.end()
-            return answers
+            try:
+                return _results(reader.part(), calls)
+            except (ValueError, MemoryError) as error:
+                raise _Refused(_unreadable(error)) from None
 
         astray = f"{_ASTRAY} (there: {plain(complaint)})" if complaint else _ASTRAY
         # on what the candidate got, so that both compute the same to the last bit
@@ -155,8 +150,6 @@ class Candidate:
             result = await asyncio.to_thread(play, rounds, seen, ask, self.arity)
         except _Refused as error:  # the thread does not touch the channel
             raise self._error(Category.BAD_REPLY, str(error)) from None
-        except wire.WireError as error:
-            raise self._unreadable(error) from None
         finally:
             over = True
         if begun != played or theirs != mark(last):
@@ -173,7 +166,7 @@ class Candidate:
         try:
             arity = wire.Reader(payload).value()
         except ValueError as error:
-            raise self._unreadable(error) from None
+            raise self._error(Category.BAD_REPLY, _unreadable(error)) from None
         self.arity = arity if isinstance(arity, int) else None
         if arities and self.arity not in arities:
             raise self._error(Category.BAD_REPLY, "the reply cannot be read: it names another arity")
@@ -201,7 +194,7 @@ class Candidate:
                 Category.TIMEOUT, f"it did not answer within {self._limits.wall_s:g} s"
             ) from None
         except wire.WireError as error:
-            raise self._unreadable(error) from None
+            raise self._error(Category.BAD_REPLY, _unreadable(error)) from None
         except channel.Closed:
             raise await self._autopsy() from None
         finally:
@@ -275,15 +268,25 @@ class Candidate:
                 return played, mark, complaint[:_MESSAGE_LIMIT]
         raise wire.WireError("no answers of rounds")
 
-    def _unreadable(self, error: Exception) -> CandidateError:
-        return self._error(Category.BAD_REPLY, f"the reply cannot be read: {error}")
-
     def _error(self, category: Category, message: str) -> CandidateError:
         return CandidateError(category, message, output=self.output)
 
 
-def _miscounted(found: int, calls: int) -> str:
-    return f"{found} results came back for {calls} calls"
+def _results(payload: bytes | bytearray, calls: int) -> list[Any]:
+    """The results of a round. Raises _Refused if there are not as many as calls, else WireError."""
+    from coevo.sandbox import wire
+
+    found = wire.Reader(payload).count()  # looked at before the rest, which may be long
+    if found != calls:
+        raise _Refused(f"{found} results came back for {calls} calls")
+    reader = wire.Reader(payload)
+    results = list(reader.column())
+    reader.end()
+    return results
+
+
+def _unreadable(error: Exception) -> str:
+    return f"the reply cannot be read: {error}"
 
 
 def plain(text: str) -> str:
