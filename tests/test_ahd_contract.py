@@ -12,6 +12,7 @@ from ahd.cli import ahd
 from ahd.contract import FORMULA
 from coevo.cli import main
 from coevo.eoh.expressions import FUNCTIONS, LARGEST, OPERATORS, SMALLEST
+from coevo.eoh.language import FormulaLanguage
 from coevo.eoh.prompts import formula_goal, python_goal
 from coevo.errors import ConfigError
 
@@ -112,3 +113,13 @@ def test_the_table_of_the_documentation(name):
     expressions = PROBLEMS[name]().expressions
     assert set(re.findall(r"`(\w+)`", row[0])) == set(expressions.variables)
     assert row[1] == expressions.value
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_is_tried_before_a_search_has_all_variables_and_functions(name):
+    problem = PROBLEMS[name]()
+    trial = FormulaLanguage(problem).trial
+    before, _, after = problem.expressions.template.partition("{expression}")
+    assert (trial.startswith(before), trial.endswith(after)) == (True, True)
+    formula = trial[len(before) : len(trial) - len(after)]
+    assert {*problem.expressions.variables, *FUNCTIONS} == set(re.findall(r"\w*[a-z]\w*", formula))

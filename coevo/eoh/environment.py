@@ -39,8 +39,8 @@ _FAULTS = {
 
 
 class Proof(NamedTuple):
-    """That a problem works: the objective of its simple heuristic, the seconds that took, and what is odd about its
-    formulas, though they may have it."""
+    """That a problem works: the objective of its simple heuristic, the seconds that took, and what is odd about it,
+    though it may be meant so."""
 
     simple: float
     seconds: float

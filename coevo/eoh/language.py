@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from coevo.eoh.expressions import FUNCTIONS, parse, text_of, trees_of
+from coevo.eoh.expressions import parse, text_of, trees_of
 from coevo.eoh.holds import held
 from coevo.eoh.operators import Operator
 from coevo.eoh.population import Individual
@@ -98,8 +98,5 @@ class FormulaLanguage:
 
 def _trial(expressions: Expressions) -> str:
     """A formula of all variables and functions, within what each function is defined for."""
-    *outer, square = FUNCTIONS
     first = next(iter(expressions.variables))
-    return " + ".join(
-        [*expressions.variables, *(f"{function}({square}({first}) / 1000)" for function in outer)]
-    )
+    return " + ".join([*expressions.variables, f"sqrt(square({first}))", f"exp(1 / (1 + square({first})))"])
