@@ -164,3 +164,13 @@ class TestBaselines:
         result = run("baselines", "--size", "50")
         assert isinstance(result.exception, ConfigError)
         assert result.exception.hint == "name one problem with --size"
+
+    @pytest.mark.parametrize("size", ["0", "-3"])
+    def test_there_is_no_size_below_one(self, heuristic, size):
+        for command in (
+            ("baselines", "construct_kp"),
+            ("evaluate", heuristic(RATIO), "--problem", "construct_kp"),
+        ):
+            result = run(*command, "--size", size)
+            assert result.exit_code == 2
+            assert f"{size} is not in the range x>=1" in result.output

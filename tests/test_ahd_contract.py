@@ -123,3 +123,10 @@ def test_what_is_tried_before_a_search_has_all_variables_and_functions(name):
     assert (trial.startswith(before), trial.endswith(after)) == (True, True)
     formula = trial[len(before) : len(trial) - len(after)]
     assert {*problem.expressions.variables, *FUNCTIONS} == set(re.findall(r"\w*[a-z]\w*", formula))
+
+
+def test_the_template_is_printed():
+    problem = PROBLEMS["construct_kp"]()
+    told = printed("construct_kp")
+    assert all(line in told for line in problem.expressions.template.strip().splitlines())
+    assert json.loads(printed("construct_kp", "--json"))["template"] == problem.expressions.template

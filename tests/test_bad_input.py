@@ -238,3 +238,14 @@ def test_a_terminal_without_unicode_gets_question_marks(work: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert b"3 generations ? 6 members" in result.stdout
+
+
+def test_an_error_inside_a_library_names_the_line_that_called_it(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.py"
+    file.write_text("import json\n\n\ndef raises():\n    return json.loads('no JSON')\n")
+    namespace: dict[str, object] = {}
+    exec(compile(file.read_text(), str(file), "exec"), namespace)
+    with pytest.raises(ConfigError) as caught, explained("their function", ConfigError):
+        namespace["raises"]()  # type: ignore[operator]
+    assert caught.value.message.startswith("their function raised JSONDecodeError: ")
+    assert caught.value.hint == f"see {file}, line 5"

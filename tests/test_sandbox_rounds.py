@@ -378,6 +378,12 @@ async def test_a_reply_of_the_candidates_own(
         assert (error.category, said in error.message) == (category, True), error.message
 
 
+async def test_a_failure_longer_than_any_is_no_reply(sandbox: Sandbox) -> None:
+    send = "w = wire.Writer(); w.value(('exception', 'x' * 100_000, None)); os.write(3, w.frame(wire.FAILED)); os._exit(0)"
+    error = await failure(sandbox, SENT.format(send=send, played=1), picking, VALUES[:1])
+    assert (error.category, error.message) == (Category.BAD_REPLY, "the reply cannot be read")
+
+
 async def test_what_comes_drop_by_drop_costs_little(sandbox: Sandbox) -> None:
     limits = Limits(cpu_s=10, wall_s=3, memory_mb=256)
     drip = "import os\ndef f(step, values):\n    sent = {header}\n    while True: os.write({to}, sent[:1])\n"
