@@ -95,7 +95,7 @@ class Judge:
     async def prove(self, language: Language) -> Proof:
         """Try the simple heuristic, and the template of formulas if the language has one. Raises ConfigError when one fails."""
         objective, seconds = await self.simple()
-        doubts = [await self._noise(seconds)]
+        doubts = [await self._noise(objective, seconds)]
         if language.trial:
             verdict = await self(language.trial)
             failed = f"{verdict.category}: {verdict.error}"
@@ -111,11 +111,10 @@ class Judge:
                 )
         return Proof(objective, seconds, "; ".join(filter(None, doubts)))
 
-    async def _noise(self, seconds: float) -> str:
+    async def _noise(self, first: float, seconds: float) -> str:
         """What is odd about scores: that they differ from one time to the next. Not asked where that takes long."""
         if seconds > REPEATED_BELOW_S:
             return ""
-        first = (await self(self.problem.seed_code)).objective
         again = await evaluate(self.problem, self.problem.seed_code, sandbox=self._sandbox, size=self.size)
         if again.objective == first:
             return ""

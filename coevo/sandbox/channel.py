@@ -30,8 +30,8 @@ class Closed(Exception):
 
 
 class Channel:
-    """Lock-step exchange with one candidate. Whatever it sends, and when, costs at most the size of a
-    reply."""
+    """Lock-step exchange with one candidate. Whatever it sends, and when, costs little more than the size of
+    a reply."""
 
     def __init__(self, sock: socket.socket, output: int, *, output_bytes: int, reply_bytes: int) -> None:
         self._socket, self._output = sock, output

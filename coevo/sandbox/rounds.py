@@ -64,7 +64,7 @@ def mark(columns: Sequence[Any]) -> int:
         for column in columns:
             if not isinstance(column, np.ndarray) or column.flags.writeable:
                 writer.column(column)
-    except wire.WireError:  # columns that only rounds can have
+    except ValueError:  # columns that only rounds can have
         return 0
     return zlib.crc32(writer.payload())
 

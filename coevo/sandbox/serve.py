@@ -61,7 +61,15 @@ class CappedOutput(io.RawIOBase):
 
 
 def serve(channel: int) -> None:
-    """Answer frames until the driver closes the channel. Frames that cannot be read end the process."""
+    """Answer frames until the driver closes the channel. Frames that cannot be read end the process, and so does memory
+    that is not even enough to say so."""
+    try:
+        _serve(channel)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+
+
+def _serve(channel: int) -> None:
     reserve = mmap.mmap(-1, RESERVE_BYTES)  # not touched, so it costs nothing
     function: Callable[..., Any] = _nothing
     batched = False
@@ -92,16 +100,12 @@ def serve(channel: int) -> None:
                 writer = wire.Writer()
                 writer.value(describe(error))
             except MemoryError:
-                os._exit(OUT_OF_MEMORY)
+                raise
             except BaseException:  # an exception whose own methods raise
                 writer = wire.Writer()
                 writer.value(("exception", "an exception that cannot be described", None))
             reply = wire.FAILED
-        try:
-            frame_back = writer.frame(reply)
-        except MemoryError:
-            os._exit(OUT_OF_MEMORY)
-        _send(channel, frame_back)
+        _send(channel, writer.frame(reply))
 
 
 def load(code: str, name: str, arities: Sequence[int]) -> tuple[Callable[..., Any], int | None]:
@@ -311,10 +315,7 @@ def _receive(channel: int) -> tuple[int, bytearray] | None:
     if not _fill(channel, header):
         return None
     _, kind, length = wire.HEADER.unpack(header)
-    try:
-        payload = bytearray(length)
-    except MemoryError:
-        os._exit(OUT_OF_MEMORY)
+    payload = bytearray(length)
     return (kind, payload) if _fill(channel, payload) else None
 
 

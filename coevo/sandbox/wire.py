@@ -4,7 +4,7 @@ A frame is a header (magic, kind, length) and a payload. Values are None, bool, 
 list and arrays of booleans, integers or floats. The arguments of many calls go as columns: all first
 arguments, then all second ones. A column of equal type is packed into one buffer, which makes a round of
 small calls cheap on both sides. `Reader` checks every length against what is there, and how much work a
-reply is, so that any bytes at all end, within a second, in a value or in `WireError`.
+reply (or a part of one) is, so that any bytes at all end, within a second, in a value or in `WireError`.
 """
 
 from __future__ import annotations
